@@ -1,0 +1,40 @@
+/**
+ * An agent's configuration file (JSON, mode 0600): written by whoever installs the agent, read by it once at start.
+ *
+ * Paths are absolute. Nothing in it changes while an agent runs.
+ */
+import type { ErrorCode, ErrorFacts } from './errors.ts';
+import type { HostName } from './ids.ts';
+
+export interface AgentConfig {
+  readonly host: HostName;
+  /** Where gRPC listens; the first one is the advertised address. */
+  readonly listen: readonly { readonly address: string; readonly port: number }[];
+  /** Holds the journal. */
+  readonly stateFolder: string;
+  /** Holds slices, each `<slice id>.gguf`. */
+  readonly slicesFolder: string;
+  /** Holds one folder of sockets for each stage; short, since a Unix socket's path has at most 107 bytes. */
+  readonly runtimeFolder: string;
+  readonly pki: { readonly authority: string; readonly certificate: string; readonly key: string };
+  readonly journalLimitBytes: number;
+  /** How stages start: as children that end with their agent, where there is no systemd. */
+  readonly stages: 'child-processes';
+  /** End when standard input closes: an agent that another program started ends with that program. */
+  readonly endsWithInput: boolean;
+}
+
+/** The one line an agent prints on standard output, as JSON, once it answers on its addresses. */
+export interface AgentReady {
+  readonly event: 'ready';
+  readonly host: HostName;
+  readonly pid: number;
+  readonly listen: AgentConfig['listen'];
+}
+
+/** The one line an agent prints instead of `AgentReady`, as JSON, before it ends because it cannot start. */
+export interface AgentFailed {
+  readonly event: 'failed';
+  readonly code: ErrorCode;
+  readonly facts: ErrorFacts;
+}

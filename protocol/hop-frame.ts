@@ -1,0 +1,132 @@
+/**
+ * The frame that carries hop items, token ids and hidden states, on a stage's socket and between agents alike.
+ *
+ * Layout, little-endian:
+ *
+ *     0   u32      magic "p4h1"
+ *     4   u16      source node      6   u16  destination node
+ *     8   u64      generation (G3)
+ *     16  u64      number of the frame on its link, from 1
+ *     24  u32      rows             28  u32  width: float32 values of one row's hidden state, 0 for none
+ *     32  u32      item count       36  u32  bytes of the items
+ *     40  u32      completes: input frames that a stage has finished with this output
+ *     44  u32      0
+ *     48  u32 × rows                token ids, padded to 16 bytes
+ *         f32 × rows × width        hidden state, row-major, rows in batch order (E3)
+ *         items
+ *
+ * Whoever forwards a frame reads its header alone.
+ */
+import { assert } from './assert.ts';
+import { P4Error } from './errors.ts';
+import { decodeItems, encodeItems } from './hop-item-codec.ts';
+import type { HopItem } from './hop-items.ts';
+import { nodeIndex, type Generation, type NodeIndex } from './ids.ts';
+import { limits } from './limits.ts';
+
+export interface FrameHeader {
+  readonly source: NodeIndex;
+  readonly destination: NodeIndex;
+  readonly generation: Generation;
+  readonly number: bigint;
+  readonly rows: number;
+  readonly width: number;
+  readonly completes: number;
+}
+
+/** A frame taken apart. `tokens` has `rows` entries; `hidden` has `rows * width`, or is `null` when width is 0. */
+export interface Frame extends FrameHeader {
+  readonly items: readonly HopItem[];
+  readonly tokens: Uint32Array;
+  readonly hidden: Float32Array | null;
+}
+
+const magic = 0x3168_3470;
+const headerBytes = 48;
+
+/** What `encodeFrame` needs; rows and width follow from `tokens` and `hidden`. */
+export type FrameContent = Omit<Frame, 'rows' | 'width'>;
+
+/** @returns a buffer of its own, aligned to 16 bytes, so that `decodeFrame` maps it without copying */
+export function encodeFrame(frame: FrameContent): Uint8Array<ArrayBuffer> {
+  const rows = frame.tokens.length;
+  const hiddenLength = frame.hidden?.length ?? 0;
+  const width = rows === 0 ? 0 : hiddenLength / rows;
+  assert(Number.isInteger(width), 'a hidden state has whole rows');
+  const items = encodeItems(frame.items);
+  const hiddenOffset = hiddenStart(rows);
+  const itemsOffset = hiddenOffset + hiddenLength * 4;
+  const bytes = new Uint8Array(itemsOffset + items.length);
+  const view = new DataView(bytes.buffer);
+  view.setUint32(0, magic, true);
+  view.setUint16(4, frame.source, true);
+  view.setUint16(6, frame.destination, true);
+  view.setBigUint64(8, frame.generation, true);
+  view.setBigUint64(16, frame.number, true);
+  view.setUint32(24, rows, true);
+  view.setUint32(28, width, true);
+  view.setUint32(32, frame.items.length, true);
+  view.setUint32(36, items.length, true);
+  view.setUint32(40, frame.completes, true);
+  new Uint32Array(bytes.buffer, headerBytes, rows).set(frame.tokens);
+  if (frame.hidden !== null) new Float32Array(bytes.buffer, hiddenOffset, hiddenLength).set(frame.hidden);
+  bytes.set(items, itemsOffset);
+  return bytes;
+}
+
+/** @throws FRAME_INVALID when the header and the length do not agree */
+export function decodeHeader(bytes: Uint8Array): FrameHeader {
+  if (bytes.length < headerBytes) throw invalid('length', bytes.length);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (view.getUint32(0, true) !== magic) throw invalid('magic', view.getUint32(0, true));
+  const rows = view.getUint32(24, true);
+  const width = view.getUint32(28, true);
+  const itemBytes = view.getUint32(36, true);
+  const expected = hiddenStart(rows) + rows * width * 4 + itemBytes;
+  if (bytes.length !== expected || expected > limits.frameBytes) throw invalid('length', bytes.length);
+  if (view.getUint32(32, true) > limits.frameItems) throw invalid('items', view.getUint32(32, true));
+  return {
+    source: nodeIndex(view.getUint16(4, true)),
+    destination: nodeIndex(view.getUint16(6, true)),
+    generation: view.getBigUint64(8, true) as Generation,
+    number: view.getBigUint64(16, true),
+    rows,
+    width,
+    completes: view.getUint32(40, true),
+  };
+}
+
+/**
+ * Takes a frame apart; `tokens` and `hidden` are views of `bytes` where its alignment allows.
+ * @throws FRAME_INVALID
+ */
+export function decodeFrame(bytes: Uint8Array): Frame {
+  const header = decodeHeader(bytes);
+  const aligned = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
+  const { buffer, byteOffset } = aligned;
+  const view = new DataView(buffer, byteOffset, aligned.length);
+  const itemBytes = view.getUint32(36, true);
+  const items = decodeItems(aligned.subarray(aligned.length - itemBytes), view.getUint32(32, true));
+  const rows = items.reduce((sum, item) => sum + (item.kind === 'rows' ? item.rowCount : 0), 0);
+  if (rows !== header.rows) throw invalid('rows', header.rows);
+  return {
+    ...header,
+    items,
+    tokens: new Uint32Array(buffer, byteOffset + headerBytes, header.rows),
+    hidden:
+      header.width === 0
+        ? null
+        : new Float32Array(buffer, byteOffset + hiddenStart(header.rows), header.rows * header.width),
+  };
+}
+
+/** Gives a frame its number on a link, in place. */
+export function numberFrame(bytes: Uint8Array, number: bigint): void {
+  new DataView(bytes.buffer, bytes.byteOffset, bytes.length).setBigUint64(16, number, true);
+}
+
+const hiddenStart = (rows: number): number => headerBytes + Math.ceil((rows * 4) / 16) * 16;
+
+function invalid(field: string, found: number): P4Error {
+  return new P4Error('FRAME_INVALID', { field, found });
+}

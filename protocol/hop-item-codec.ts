@@ -1,0 +1,185 @@
+/** Hop items as bytes: `u8 kind, u8 flags, u16 0, u32 bytes of the body`, then the body, little-endian. */
+import { assert } from './assert.ts';
+import { ByteReader, ByteWriter } from './byte-stream.ts';
+import { P4Error } from './errors.ts';
+import { failedWhys, type HopItem, type Receipt } from './hop-items.ts';
+import { nodeIndex, requestId, sessionId, slotIndex, tokenId, type Generation } from './ids.ts';
+import { parseSampling } from './sampling-check.ts';
+
+type Kind = HopItem['kind'];
+type ItemOf<Name extends Kind> = Extract<HopItem, { kind: Name }>;
+
+interface ItemCodec<Item extends HopItem> {
+  readonly number: number;
+  write(writer: ByteWriter, item: Item): void;
+  read(reader: ByteReader): Item;
+}
+
+const codecs: { readonly [Name in Kind]: ItemCodec<ItemOf<Name>> } = {
+  open: {
+    number: 1,
+    write: (to, item) => {
+      to.u32(item.session).u32(item.slot);
+    },
+    read: (from) => ({ kind: 'open', session: sessionId(from.u32()), slot: slotIndex(from.u32()) }),
+  },
+  begin: {
+    number: 2,
+    write: (to, item) => {
+      to.u32(item.session).u32(item.request).u32(item.slot).u32(item.reusedRows);
+      to.text(JSON.stringify(item.sampling)).u32(item.history.length);
+      for (const token of item.history) to.u32(token);
+    },
+    read: (from) => ({
+      kind: 'begin',
+      session: sessionId(from.u32()),
+      request: requestId(from.u32()),
+      slot: slotIndex(from.u32()),
+      reusedRows: from.u32(),
+      sampling: parseSampling(from.json()),
+      history: from.list(4, () => tokenId(from.u32())),
+    }),
+  },
+  rows: {
+    number: 3,
+    write: (to, item) => {
+      to.u32(item.session).u32(item.request).u32(item.slot).u32(item.step).u32(item.firstPosition).u32(item.rowCount);
+      to.u32((item.phase === 'decode' ? 1 : 0) | (item.samples ? 2 : 0));
+    },
+    read: (from) => {
+      const fields = {
+        kind: 'rows',
+        session: sessionId(from.u32()),
+        request: requestId(from.u32()),
+        slot: slotIndex(from.u32()),
+        step: from.u32(),
+        firstPosition: from.u32(),
+        rowCount: from.u32(),
+      } as const;
+      const flags = from.u32();
+      return { ...fields, phase: (flags & 1) === 1 ? 'decode' : 'prefill', samples: (flags & 2) === 2 };
+    },
+  },
+  truncate: {
+    number: 4,
+    write: (to, item) => {
+      to.u32(item.session).u32(item.slot).u32(item.length);
+    },
+    read: (from) => ({
+      kind: 'truncate',
+      session: sessionId(from.u32()),
+      slot: slotIndex(from.u32()),
+      length: from.u32(),
+    }),
+  },
+  end: {
+    number: 5,
+    write: (to, item) => {
+      to.u32(item.session).u32(item.request).u32(item.receipts.length);
+      for (const receipt of item.receipts) writeReceipt(to, receipt);
+    },
+    read: (from) => ({
+      kind: 'end',
+      session: sessionId(from.u32()),
+      request: requestId(from.u32()),
+      receipts: from.list(36, () => readReceipt(from)),
+    }),
+  },
+  close: {
+    number: 6,
+    write: (to, item) => {
+      to.u32(item.session).u32(item.slot);
+    },
+    read: (from) => ({ kind: 'close', session: sessionId(from.u32()), slot: slotIndex(from.u32()) }),
+  },
+  token: {
+    number: 7,
+    write: (to, item) => {
+      to.u32(item.session).u32(item.request).u32(item.step).u32(item.token);
+    },
+    read: (from) => ({
+      kind: 'token',
+      session: sessionId(from.u32()),
+      request: requestId(from.u32()),
+      step: from.u32(),
+      token: tokenId(from.u32()),
+    }),
+  },
+  failed: {
+    number: 8,
+    write: (to, item) => {
+      to.u32(item.session).u32(item.request).u32(item.node).u32(failedWhys.indexOf(item.why));
+    },
+    read: (from) => ({
+      kind: 'failed',
+      session: sessionId(from.u32()),
+      request: requestId(from.u32()),
+      node: nodeIndex(from.u32()),
+      why: oneOf(failedWhys, from.u32()),
+    }),
+  },
+  probe: {
+    number: 9,
+    write: (to, item) => {
+      to.u32(item.nonce);
+    },
+    read: (from) => ({ kind: 'probe', nonce: from.u32() }),
+  },
+};
+
+const codecOfNumber = new Map<number, ItemCodec<HopItem>>(
+  Object.values(codecs).map((codec) => [codec.number, codec as ItemCodec<HopItem>]),
+);
+assert(codecOfNumber.size === Object.keys(codecs).length, 'item numbers differ');
+
+export function encodeItems(items: readonly HopItem[]): Uint8Array {
+  const writer = new ByteWriter();
+  for (const item of items) {
+    const codec = codecs[item.kind] as ItemCodec<HopItem>;
+    writer.u32(codec.number);
+    const lengthAt = writer.length;
+    writer.u32(0);
+    codec.write(writer, item);
+    writer.patchU32(lengthAt, writer.length - lengthAt - 4);
+  }
+  return writer.bytes();
+}
+
+/** @throws FRAME_INVALID on an unknown kind, a wrong length, or fewer or more items than `count` */
+export function decodeItems(bytes: Uint8Array, count: number): HopItem[] {
+  const reader = new ByteReader(bytes);
+  const items: HopItem[] = [];
+  for (let index = 0; index < count; index++) {
+    const codec = codecOfNumber.get(reader.u32());
+    if (codec === undefined) throw new P4Error('FRAME_INVALID', { field: 'item kind', found: index });
+    const end = reader.u32() + reader.offset;
+    items.push(codec.read(reader));
+    if (reader.offset !== end) throw new P4Error('FRAME_INVALID', { field: 'item length', found: index });
+  }
+  if (reader.remaining !== 0) throw new P4Error('FRAME_INVALID', { field: 'items', found: reader.remaining });
+  return items;
+}
+
+function writeReceipt(to: ByteWriter, receipt: Receipt): void {
+  to.u32(receipt.node).u64(receipt.sourceGeneration).u32(receipt.prefilled).u32(receipt.decoded);
+  to.u32(receipt.reused).u32(receipt.recomputed).u32(receipt.padding).u32(receipt.computeUs);
+}
+
+function readReceipt(from: ByteReader): Receipt {
+  return {
+    node: nodeIndex(from.u32()),
+    sourceGeneration: from.u64() as Generation,
+    prefilled: from.u32(),
+    decoded: from.u32(),
+    reused: from.u32(),
+    recomputed: from.u32(),
+    padding: from.u32(),
+    computeUs: from.u32(),
+  };
+}
+
+function oneOf<Value>(values: readonly Value[], index: number): Value {
+  const value = values[index];
+  if (value === undefined) throw new P4Error('FRAME_INVALID', { field: 'enumeration', found: index });
+  return value;
+}

@@ -1,0 +1,112 @@
+/**
+ * What travels round a ring, in one order for every stage: a frame is a list of items.
+ *
+ * Every stage applies the items of a frame in order and passes them on, so all stages hold the same KV leases at the
+ * same point of the stream. `rows` become a token at the tail; all other items come back to the head as they left it,
+ * which tells the head that every stage has applied them; `end` collects each stage's receipt on the way.
+ */
+import type { Generation, NodeIndex, RequestId, SessionId, SlotIndex, TokenId } from './ids.ts';
+import type { Sampling } from './sampling.ts';
+
+export type HopItem =
+  OpenItem | BeginItem | RowsItem | TruncateItem | EndItem | CloseItem | TokenItem | FailedItem | ProbeItem;
+
+/** Opens a session's KV lease: sequence `slot` is its own from here to its `close`. */
+export interface OpenItem {
+  readonly kind: 'open';
+  readonly session: SessionId;
+  readonly slot: SlotIndex;
+}
+
+/** Begins a request: the tail builds its sampler; every stage starts a receipt. */
+export interface BeginItem {
+  readonly kind: 'begin';
+  readonly session: SessionId;
+  readonly request: RequestId;
+  readonly slot: SlotIndex;
+  /** Rows of the prompt whose KV is already there on every stage (S2). */
+  readonly reusedRows: number;
+  readonly sampling: Sampling;
+  /** Tokens the penalties have to know although their rows do not run again: the reused ones, oldest first. */
+  readonly history: readonly TokenId[];
+}
+
+/** Consecutive rows of one session. Their token ids stand in the frame's `tokens`, their hidden state in `hidden`. */
+export interface RowsItem {
+  readonly kind: 'rows';
+  readonly session: SessionId;
+  readonly request: RequestId;
+  readonly slot: SlotIndex;
+  /** 0 for the prompt's rows; k for the row of the token with index k - 1. */
+  readonly step: number;
+  /** Position of the first row in its session, from 0. */
+  readonly firstPosition: number;
+  readonly rowCount: number;
+  readonly phase: 'prefill' | 'decode';
+  /** Whether the tail draws a token from the last row's logits. */
+  readonly samples: boolean;
+}
+
+/** Drops the KV of a session from a position on. */
+export interface TruncateItem {
+  readonly kind: 'truncate';
+  readonly session: SessionId;
+  readonly slot: SlotIndex;
+  readonly length: number;
+}
+
+/** Ends a request and collects the receipts (S2, S3). */
+export interface EndItem {
+  readonly kind: 'end';
+  readonly session: SessionId;
+  readonly request: RequestId;
+  readonly receipts: readonly Receipt[];
+}
+
+/** Ends a session's KV lease. */
+export interface CloseItem {
+  readonly kind: 'close';
+  readonly session: SessionId;
+  readonly slot: SlotIndex;
+}
+
+/** The tail's draw for one step. */
+export interface TokenItem {
+  readonly kind: 'token';
+  readonly session: SessionId;
+  readonly request: RequestId;
+  /** Index of the token in the completion, from 0. */
+  readonly step: number;
+  readonly token: TokenId;
+}
+
+/** A stage could not run a request's rows; the head ends the request. */
+export interface FailedItem {
+  readonly kind: 'failed';
+  readonly session: SessionId;
+  readonly request: RequestId;
+  readonly node: NodeIndex;
+  readonly why: FailedWhy;
+}
+export const failedWhys = ['kv-cache-full', 'grammar-dead-end', 'grammar-invalid', 'sampling-invalid'] as const;
+export type FailedWhy = (typeof failedWhys)[number];
+
+/** Goes round once before a load is ready (A3): one row in a reserved sequence, no session, no settlement (S3). */
+export interface ProbeItem {
+  readonly kind: 'probe';
+  readonly nonce: number;
+}
+
+/** What one stage says it ran for one request: token rows, padding apart (S2). */
+export interface Receipt {
+  readonly node: NodeIndex;
+  /** Compared with the load's (G5); never stored (G4). */
+  readonly sourceGeneration: Generation;
+  readonly prefilled: number;
+  readonly decoded: number;
+  readonly reused: number;
+  readonly recomputed: number;
+  readonly padding: number;
+  /** Time the stage spent in decodes that held rows of this request, in microseconds. */
+  readonly computeUs: number;
+}

@@ -1,0 +1,267 @@
+/**
+ * The messages of p4.proto as they look in TypeScript, field for field.
+ *
+ * Reading: every field is there; uint64 is a decimal string, an absent message is `null`, an absent choice has no tag.
+ * A peer may send any value of a field's type: the edge that takes a request parses it into the branded types of ids.ts.
+ */
+
+/** A uint64 in decimal. */
+export type Uint64Text = string;
+
+export type DescribeRequest = Readonly<Record<string, never>>;
+
+export interface AgentDescription {
+  readonly host: string;
+  readonly version: string;
+  /** Major version of the protocol. */
+  readonly protocol: number;
+  readonly machineId: string;
+  readonly cores: number;
+  readonly memoryBytes: Uint64Text;
+  readonly pid: number;
+}
+
+export interface LoadRequest {
+  readonly ring: string;
+  readonly generation: Uint64Text;
+  readonly loadId: string;
+  readonly planDigest: string;
+  /** The whole plan after defaults, as JSON in the plan file's form. */
+  readonly plan: string;
+  /** One for each stage of the ring, in order. */
+  readonly stages: readonly StagePlacement[];
+}
+
+export interface StagePlacement {
+  readonly sliceId: string;
+  readonly sliceBytes: Uint64Text;
+  /** Where the stage's agent listens. */
+  readonly address: string;
+  readonly port: number;
+}
+
+export interface LoadProgress {
+  readonly node: number;
+  /** One of: starting, loading, loaded, confirmed. */
+  readonly phase: string;
+  /** 0 to 1. */
+  readonly fraction: number;
+  readonly pid: number;
+}
+
+export interface RingCommand {
+  readonly ring: string;
+  readonly generation: Uint64Text;
+}
+
+export interface LinkReply {
+  readonly links: readonly LinkState[];
+}
+
+export interface LinkState {
+  readonly source: number;
+  readonly destination: number;
+  readonly address: string;
+  /** Common name of the certificate the receiver showed. */
+  readonly peer: string;
+}
+
+export interface ProbeReply {
+  readonly roundMs: number;
+}
+
+export interface UnloadReply {
+  readonly stages: number;
+}
+
+export interface StatusRequest {
+  /** Empty: every ring. */
+  readonly ring: string;
+}
+
+export interface StatusReply {
+  readonly agent: AgentDescription | null;
+  readonly rings: readonly RingStatus[];
+  readonly journal: JournalStatus | null;
+  readonly cpuSeconds: number;
+  readonly residentBytes: Uint64Text;
+}
+
+export interface JournalStatus {
+  readonly state: string;
+  readonly records: Uint64Text;
+  readonly bytes: Uint64Text;
+}
+
+export interface RingStatus {
+  readonly ring: string;
+  /** One of: claimed, loading, loaded, linked, ready, lost, unloading. */
+  readonly phase: string;
+  readonly reason: string;
+  readonly loadId: string;
+  readonly planDigest: string;
+  readonly nodes: readonly NodeStatus[];
+  readonly links: readonly LinkStatus[];
+  /** At the head's agent only. */
+  readonly head: HeadStatus | null;
+}
+
+export interface NodeStatus {
+  readonly node: number;
+  readonly host: string;
+  readonly firstLayer: number;
+  readonly lastLayer: number;
+  /** One of: starting, loading, loaded, lost, stopping. */
+  readonly state: string;
+  readonly reason: string;
+  readonly pid: number;
+  readonly residentBytes: Uint64Text;
+  readonly cpuSeconds: number;
+  readonly decodes: Uint64Text;
+  readonly prefilledRows: Uint64Text;
+  readonly decodedRows: Uint64Text;
+  readonly paddingRows: Uint64Text;
+  readonly computeSeconds: number;
+  readonly kvCellsUsed: number;
+}
+
+export interface LinkStatus {
+  readonly source: number;
+  readonly destination: number;
+  readonly peer: string;
+  readonly frames: Uint64Text;
+  readonly bytes: Uint64Text;
+  readonly bytesAcknowledged: Uint64Text;
+  readonly ackP50Ms: number;
+  readonly ackP99Ms: number;
+  readonly unacknowledged: number;
+}
+
+export interface HeadStatus {
+  readonly sessionsOpen: number;
+  readonly sessionsLimit: number;
+  readonly requestsRunning: number;
+  readonly requestsFinished: Uint64Text;
+  readonly tokensEmitted: Uint64Text;
+}
+
+export interface OpenSessionRequest {
+  readonly ring: string;
+  readonly generation: Uint64Text;
+  /** How long the session stays when its lease stream has ended. */
+  readonly lingerMs: number;
+}
+
+export interface SessionOpened {
+  readonly session: number;
+  readonly contextTokens: number;
+}
+
+export type SubmitRequest = SubmitFields & SubmitPrompt;
+
+export interface SubmitFields {
+  readonly ring: string;
+  readonly generation: Uint64Text;
+  readonly session: number;
+  readonly parseSpecial: boolean;
+  /** Options of sampling.ts as JSON; absent ones take their defaults. */
+  readonly sampling: string;
+  readonly maxTokens: number;
+  readonly stop: readonly string[];
+  readonly ignoreEnd: boolean;
+}
+
+export type SubmitPrompt =
+  | { readonly prompt: 'text'; readonly text: string }
+  | { readonly prompt: 'tokens'; readonly tokens: TokenList }
+  /** The peer chose neither. */
+  | { readonly prompt?: never };
+
+export interface TokenList {
+  readonly ids: readonly number[];
+}
+
+export interface SubmitReply {
+  readonly request: number;
+  readonly promptTokens: number;
+}
+
+export interface SessionCommand {
+  readonly ring: string;
+  readonly generation: Uint64Text;
+  readonly session: number;
+}
+
+export interface RequestCommand extends SessionCommand {
+  readonly request: number;
+}
+
+export interface GatherRequest extends RequestCommand {
+  /** Index of the first token wanted, inclusive. */
+  readonly from: number;
+}
+
+export type GatherEvent =
+  | { readonly event: 'token'; readonly token: GatheredToken }
+  | { readonly event: 'end'; readonly end: GatheredEnd }
+  /** The peer chose neither. */
+  | { readonly event?: never };
+
+export interface GatheredToken {
+  readonly index: number;
+  readonly token: number;
+  /** Whole characters that this token released. */
+  readonly text: string;
+}
+
+export interface GatheredEnd {
+  /** A finish reason of finish.ts. */
+  readonly reason: string;
+  /** Text that was held back and turned out to be no stop string. */
+  readonly text: string;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  /** For ring-lost: which stage on which host. */
+  readonly detail: string;
+}
+
+export interface CancelReply {
+  readonly wasRunning: boolean;
+}
+
+export type CloseSessionReply = Readonly<Record<string, never>>;
+
+export interface Settlement {
+  /** One of: running, settled. */
+  readonly state: string;
+  readonly reason: string;
+  readonly stages: readonly SettledStage[];
+  readonly emitted: number;
+}
+
+export interface SettledStage {
+  readonly node: number;
+  readonly host: string;
+  readonly firstLayer: number;
+  readonly lastLayer: number;
+  readonly prefilled: number;
+  readonly decoded: number;
+  readonly reused: number;
+  readonly recomputed: number;
+  readonly padding: number;
+  readonly computeMs: number;
+}
+
+/** Coded by hop-codec.ts, not by proto-loader. */
+export interface HopFrame {
+  /** A frame of hop-frame.ts. */
+  readonly frame: Uint8Array<ArrayBuffer>;
+  /** CRC32C of `frame` (E3), unsigned. */
+  readonly crc32c: number;
+}
+
+/** Coded by hop-codec.ts, not by proto-loader. */
+export interface HopAck {
+  /** Frames of this stream that the receiver has finished, in all. */
+  readonly frames: number;
+}

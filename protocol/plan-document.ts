@@ -1,0 +1,149 @@
+/**
+ * A plan file's text made a checked `Plan`, or every fault in it.
+ *
+ * The shape is checked by `plan-schema.ts`; here is what a schema cannot say. Each check reads what is legible, so that
+ * one wrong value does not hide another's fault.
+ */
+import { assert } from './assert.ts';
+import { readDocument, type PlainDocument } from './document.ts';
+import { orderedFaults, shownValue, type Fault } from './fault.ts';
+import { hostName, nodeIndex, ringName } from './ids.ts';
+import { pointerTo } from './json-pointer.ts';
+import { limits } from './limits.ts';
+import { itemsOf, memberOf } from './plain-value.ts';
+import { checkPlanFile, type PlanFile, type StageFile } from './plan-schema.ts';
+import { layerCount, layersText, type Device, type LayerRange, type Plan, type StagePlan } from './plan.ts';
+import { schemaFaults } from './schema-fault.ts';
+import { orderTroubles } from './stage-order.ts';
+
+/** A good plan, with the way back to the lines it was read from. */
+export interface PlanDocument {
+  readonly plan: Plan;
+  /** See `PlainDocument`; pointers are those of the plan file, `/stages/1/layers`. */
+  readonly locate: PlainDocument['locate'];
+}
+
+export type PlanReading =
+  ({ readonly kind: 'plan' } & PlanDocument) | { readonly kind: 'faults'; readonly faults: readonly Fault[] };
+
+/**
+ * Never throws for any text.
+ *
+ * @param file the name that faults give the plan's file
+ */
+export function parsePlan(text: string, file: string): PlanReading {
+  const { document, faults } = readDocument(text, file);
+  if (document === null) return { kind: 'faults', faults: orderedFaults(faults) };
+  const { value } = document;
+  const hasShape = checkPlanFile(value);
+  const all = [
+    ...faults,
+    ...schemaFaults(checkPlanFile.errors ?? [], document),
+    ...layerFaults(document),
+    ...deviceFaults(document),
+    ...contextFaults(document),
+  ];
+  if (all.length > 0 || !hasShape) return { kind: 'faults', faults: orderedFaults(all) };
+  return { kind: 'plan', plan: planOf(value), locate: document.locate };
+}
+
+/** A plan as a plan file's value, every default written out: what `parsePlan` reads back as the same plan. */
+export const planFileOf = (plan: Plan): PlanFile => ({
+  ring: plan.ring,
+  model: plan.model,
+  context: plan.contextTokens,
+  sessions: plan.sessions,
+  kv: plan.kv,
+  decode: plan.decode,
+  stages: plan.stages.map(({ host, layers, device, threads }): StageFile => ({
+    host,
+    layers: layersText(layers),
+    device: device.kind === 'cpu' ? 'cpu' : { gpu: device.index, layers: device.layers },
+    threads,
+  })),
+});
+
+function planOf(file: PlanFile): Plan {
+  return {
+    ring: ringName(file.ring),
+    model: file.model,
+    contextTokens: file.context,
+    sessions: file.sessions,
+    kv: { keys: file.kv?.keys ?? 'f16', values: file.kv?.values ?? 'f16' },
+    decode: file.decode ?? 'fast',
+    stages: file.stages.map(stageOf),
+  };
+}
+
+function stageOf(file: StageFile, index: number): StagePlan {
+  const layers = layerRangeOf(file.layers);
+  assert(layers !== null, 'the layers were checked');
+  return {
+    index: nodeIndex(index),
+    host: hostName(file.host),
+    layers,
+    device: deviceOf(file.device ?? 'cpu', layers),
+    threads: file.threads ?? 1,
+  };
+}
+
+const deviceOf = (file: NonNullable<StageFile['device']>, layers: LayerRange): Device =>
+  file === 'cpu' ? { kind: 'cpu' } : { kind: 'gpu', index: file.gpu, layers: file.layers ?? layerCount(layers) };
+
+/** `first-last` or a single number; `null` for anything else. The order of the two is not looked at. */
+function writtenLayers(value: unknown): LayerRange | null {
+  const [, first, last = first] = /^([0-9]{1,4})(?:-([0-9]{1,4}))?$/.exec(layerText(value)) ?? [];
+  return first === undefined ? null : { first: Number(first), last: Number(last) };
+}
+
+const layerText = (value: unknown): string =>
+  typeof value === 'string' || (typeof value === 'number' && Number.isInteger(value)) ? String(value) : '';
+
+/** A well-formed range of layers, `null` for anything else. */
+function layerRangeOf(value: unknown): LayerRange | null {
+  const range = writtenLayers(value);
+  return range === null || range.first > range.last || range.last >= limits.modelLayers ? null : range;
+}
+
+function layerFaults(document: PlainDocument): readonly Fault[] {
+  const written = itemsOf(memberOf(document.value, 'stages')).map((stage) => memberOf(stage, 'layers'));
+  const at = (stage: number, found: string, expected: string): Fault => {
+    const path = pointerTo('stages', stage, 'layers');
+    return { ...document.locate(path), path, found, expected };
+  };
+  const malformed = written.flatMap((value, stage) => {
+    const range = writtenLayers(value);
+    if (range !== null && range.first > range.last)
+      return [at(stage, layersText(range), `the lower layer first: ${range.last}-${range.first}`)];
+    // A single number past the end is the schema's to tell.
+    if (range !== null && range.last >= limits.modelLayers && typeof value === 'string')
+      return [at(stage, layersText(range), `layers up to ${limits.modelLayers - 1}`)];
+    return [];
+  });
+  const troubles = orderTroubles(written.map(layerRangeOf));
+  return [...malformed, ...troubles.map(({ stage, found, expected }) => at(stage, found, expected))];
+}
+
+/** A GPU holds at most the layers of the slice. */
+function deviceFaults(document: PlainDocument): readonly Fault[] {
+  return itemsOf(memberOf(document.value, 'stages')).flatMap((stage, index) => {
+    const range = layerRangeOf(memberOf(stage, 'layers'));
+    const held = memberOf(memberOf(stage, 'device'), 'layers');
+    if (range === null || typeof held !== 'number' || held <= layerCount(range)) return [];
+    const path = pointerTo('stages', index, 'device', 'layers');
+    const expected = `at most ${layerCount(range)}, the layers of the slice (${layersText(range)})`;
+    return [{ ...document.locate(path), path, found: shownValue(held), expected }];
+  });
+}
+
+/** All sessions share one KV cache, so its size is their product. */
+function contextFaults(document: PlainDocument): readonly Fault[] {
+  const context = memberOf(document.value, 'context');
+  const sessions = memberOf(document.value, 'sessions');
+  if (typeof context !== 'number' || typeof sessions !== 'number') return [];
+  if (context > limits.contextTokens || sessions > limits.sessions || context * sessions <= limits.ringTokens)
+    return [];
+  const path = pointerTo('context');
+  const found = `${context} tokens for each of ${sessions} sessions, ${context * sessions} in all`;
+  return [{ ...document.locate(path), path, found, expected: `at most ${limits.ringTokens} in all` }];
+}

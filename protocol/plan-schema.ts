@@ -1,0 +1,114 @@
+/**
+ * The shape of a plan file, as JSON Schema.
+ *
+ * A description says what is expected of a part, in words that follow "expected".
+ */
+import { limits } from './limits.ts';
+import { decodeModes, kvTypes, type DecodeMode, type KvType } from './plan.ts';
+import { compiledSchema } from './schema-fault.ts';
+
+/** A plan file's value, before defaults. */
+export interface PlanFile {
+  readonly ring: string;
+  readonly model: string;
+  readonly context: number;
+  readonly sessions: number;
+  readonly kv?: { readonly keys?: KvType; readonly values?: KvType };
+  readonly decode?: DecodeMode;
+  readonly stages: readonly StageFile[];
+}
+
+export interface StageFile {
+  readonly host: string;
+  /** `first-last`, or one layer's number. */
+  readonly layers: string | number;
+  readonly device?: 'cpu' | { readonly gpu: number; readonly layers?: number };
+  readonly threads?: number;
+}
+
+export const nameWords = 'lower-case letters, digits and inner dashes, at most 63';
+export const namePatternText = '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$';
+/** Text without control characters or halves of a character. */
+export const plainTextPattern = '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]+$';
+
+const wholeNumber = (what: string, minimum: number, maximum: number): object => ({
+  type: 'integer',
+  minimum,
+  maximum,
+  description: `${what}, from ${minimum} to ${maximum}`,
+});
+
+const kvType = (what: string): object => ({
+  enum: kvTypes,
+  description: `a type for the ${what} of the KV cache: ${kvTypes.join(', ')}`,
+});
+
+const deviceWords = 'a device: cpu, or { gpu: index, layers: count }';
+
+const stageSchema = {
+  type: 'object',
+  description: 'a stage: a mapping of host, layers, device and threads',
+  additionalProperties: false,
+  required: ['host', 'layers'],
+  properties: {
+    host: { type: 'string', pattern: namePatternText, description: `a host's name: ${nameWords}` },
+    layers: {
+      type: ['string', 'integer'],
+      pattern: '^[0-9]{1,4}(-[0-9]{1,4})?$',
+      minimum: 0,
+      maximum: limits.modelLayers - 1,
+      description: 'layers: first-last, both included and counted from 0, or one number',
+    },
+    device: {
+      type: ['string', 'object'],
+      description: deviceWords,
+      if: { type: 'string' },
+      then: { enum: ['cpu'], description: deviceWords },
+      else: {
+        type: 'object',
+        description: deviceWords,
+        additionalProperties: false,
+        required: ['gpu'],
+        properties: {
+          gpu: wholeNumber("the GPU's index on its host", 0, limits.hostGpus - 1),
+          layers: wholeNumber('how many of the layers the GPU holds', 0, limits.modelLayers),
+        },
+      },
+    },
+    threads: wholeNumber('a number of threads', 1, limits.stageThreads),
+  },
+};
+
+const planSchema = {
+  type: 'object',
+  description: 'a plan: a mapping of ring, model, context, sessions and stages',
+  additionalProperties: false,
+  required: ['ring', 'model', 'context', 'sessions', 'stages'],
+  properties: {
+    ring: { type: 'string', pattern: namePatternText, description: `the ring's name: ${nameWords}` },
+    model: {
+      type: 'string',
+      pattern: plainTextPattern,
+      maxLength: 4096,
+      description: "the path of a GGUF file, relative to the plan's folder or absolute",
+    },
+    context: wholeNumber('tokens that one session may hold', 1, limits.contextTokens),
+    sessions: wholeNumber('how many sessions may be open at once', 1, limits.sessions),
+    kv: {
+      type: 'object',
+      description: 'the types of the KV cache: a mapping of keys and values',
+      additionalProperties: false,
+      properties: { keys: kvType('keys'), values: kvType('values') },
+    },
+    decode: { enum: decodeModes, description: `how rows are decoded: ${decodeModes.join(' or ')}` },
+    stages: {
+      type: 'array',
+      minItems: 1,
+      maxItems: limits.stages,
+      description: `a list of 1 to ${limits.stages} stages`,
+      items: stageSchema,
+    },
+  },
+};
+
+export const checkPlanFile = compiledSchema<PlanFile>(planSchema);

@@ -1,0 +1,50 @@
+/**
+ * A placement plan: what the operator wrote, checked and with its defaults filled in.
+ *
+ * `plan-document.ts` makes one from YAML; nothing else does.
+ */
+import type { HostName, NodeIndex, RingName } from './ids.ts';
+
+export interface Plan {
+  readonly ring: RingName;
+  /** Path of the GGUF file (or of its first shard), absolute, or relative to the plan file's folder. */
+  readonly model: string;
+  /** Tokens one session may hold, prompt and completion together. */
+  readonly contextTokens: number;
+  /** Sessions that may be open at once; each has its KV lease on every stage. */
+  readonly sessions: number;
+  readonly kv: { readonly keys: KvType; readonly values: KvType };
+  readonly decode: DecodeMode;
+  /** In ring order; together they cover the model's layers exactly once. */
+  readonly stages: readonly StagePlan[];
+}
+
+export interface StagePlan {
+  readonly index: NodeIndex;
+  readonly host: HostName;
+  readonly layers: LayerRange;
+  readonly device: Device;
+  /** Threads that compute; part of how fast the stage is, not of what it computes (so not of the digest, G2). */
+  readonly threads: number;
+}
+
+/** Layers `first` to `last`, both included, counted from 0. */
+export interface LayerRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** `gpu`: the GPU's index on its host, and how many of the slice's layers it holds. */
+export type Device =
+  { readonly kind: 'cpu' } | { readonly kind: 'gpu'; readonly index: number; readonly layers: number };
+
+/** Types of the KV cache, by their ggml names. */
+export const kvTypes = ['f32', 'f16', 'bf16', 'q8_0', 'q5_1', 'q5_0', 'q4_1', 'q4_0'] as const;
+export type KvType = (typeof kvTypes)[number];
+
+/** `fast`: rows run as they come. `exact`: every decode stays in one shape class, so neighbours change nothing (X2). */
+export const decodeModes = ['fast', 'exact'] as const;
+export type DecodeMode = (typeof decodeModes)[number];
+
+export const layerCount = (range: LayerRange): number => range.last - range.first + 1;
+export const layersText = (range: LayerRange): string => `${range.first}-${range.last}`;

@@ -1,0 +1,304 @@
+/**
+ * One slice of a model that runs: batches of rows in, hidden state or logits out, and the KV cache of every session.
+ *
+ * Everything is synchronous and belongs to the thread that opened it. What a decode returns are views into memory that the
+ * next decode writes again.
+ */
+import { assert } from '../protocol/assert.ts';
+import { P4Error } from '../protocol/errors.ts';
+import { limits } from '../protocol/limits.ts';
+import { isFinal, loadSlice, type LoadedSlice, type SliceOptions } from './loaded-slice.ts';
+import { NativeBatch } from './native-batch.ts';
+import { viewFloats } from './native-memory.ts';
+import { exactRows } from './shape.ts';
+import { openVocabulary, type Vocabulary } from './vocabulary.ts';
+
+export type EngineOptions = SliceOptions;
+
+/** Rows of one decode, in an order that is kept. Lists may be longer than `rows`; what is beyond is not read. */
+export interface DecodeBatch {
+  /** 1 to `batchRows`. */
+  readonly rows: number;
+  readonly input: DecodeInput;
+  /** Position of each row in its sequence: the sequence's next one, and so on without a gap. */
+  readonly positions: ArrayLike<number>;
+  /** Sequence id of each row. */
+  readonly sequences: ArrayLike<number>;
+  /** Final slice: not 0 for rows whose logits are wanted. A slice that is not final gives the hidden state of every row. */
+  readonly outputs: ArrayLike<number>;
+}
+
+/** `tokens` for the head's slice; `hidden` (rows x width, row-major) for every other. */
+export type DecodeInput =
+  | { readonly kind: 'tokens'; readonly tokens: ArrayLike<number> }
+  | { readonly kind: 'hidden'; readonly hidden: Float32Array };
+
+/** Arrays are views, valid until the next decode or `close`. */
+export type DecodeOutcome =
+  | { readonly kind: 'hidden'; readonly hidden: Float32Array; readonly paddingRows: number }
+  | { readonly kind: 'logits'; readonly rows: readonly RowLogits[]; readonly paddingRows: number }
+  /** Nothing changed: no row of the batch ran. */
+  | { readonly kind: 'kv-cache-full' };
+
+export interface RowLogits {
+  /** Index of the row in its batch. */
+  readonly row: number;
+  /** One for each token id. */
+  readonly logits: Float32Array;
+}
+
+export interface Engine {
+  /** Floats of one row of hidden state. */
+  readonly width: number;
+  readonly takesTokens: boolean;
+  readonly isFinal: boolean;
+  /** KV cells for all sequences together, at least what was asked for. */
+  readonly cells: number;
+  readonly batchRows: number;
+  /** The sequence that no session has: for the probe; `decode: exact` uses it within a decode. */
+  readonly reservedSequence: number;
+  readonly vocabulary: Vocabulary;
+  /** @throws STAGE_DECODE: the KV cache is undefined then. TOKEN_OUT_OF_RANGE: nothing ran. */
+  decode(batch: DecodeBatch): DecodeOutcome;
+  /** Forgets a sequence. */
+  removeSequence(sequence: number): void;
+  /** Forgets a sequence from a position on. */
+  truncateSequence(sequence: number, length: number): void;
+  /** Makes positions `from` (included) to `to` (excluded) of a sequence part of another as well, without copying cells. */
+  copySequence(copy: SequenceCopy): void;
+  /** The position that a sequence's next row has: 0 when it is empty. */
+  nextPosition(sequence: number): number;
+  /** KV cells in use; cells that sequences share are counted for each. */
+  usedCells(): number;
+  close(): void;
+}
+
+export interface SequenceCopy {
+  readonly source: number;
+  readonly target: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** llama.cpp's sequences, one of them reserved. */
+const mostSequences = limits.sessions;
+const mostBatchRows = 8192;
+const mostThreads = 512;
+/** llama.cpp keeps some 50 bytes for each cell beside its keys and values. */
+const mostCells = 2 ** 24;
+
+/** @throws what `loadSlice` throws; INVALID_ARGUMENT for a value out of its range */
+export function openEngine(options: EngineOptions): Engine {
+  checkRange('sequences', options.sequences, { least: 1, most: mostSequences });
+  checkRange('batch rows', options.batchRows, { least: 1, most: mostBatchRows });
+  checkRange('context tokens', options.contextTokens, { least: 1, most: mostCells });
+  checkRange('threads', options.threads, { least: 1, most: mostThreads });
+  checkRange('poll', options.poll ?? 0, { least: 0, most: 100 });
+  assert(options.layers.first <= options.layers.last, 'a slice has layers');
+  assert(options.layers.last < options.modelLayers, 'a slice ends within its model');
+  assert(Number.isFinite(options.inputDivisor) && options.inputDivisor > 0, 'the input divisor is a positive number');
+  return new SliceEngine(loadSlice(options), options);
+}
+
+function checkRange(what: string, found: number, range: { readonly least: number; readonly most: number }): void {
+  if (Number.isInteger(found) && found >= range.least && found <= range.most) return;
+  const expected = `an integer from ${range.least} to ${range.most}`;
+  throw new P4Error('INVALID_ARGUMENT', { what, found: String(found), expected });
+}
+
+class SliceEngine implements Engine {
+  readonly width: number;
+  readonly takesTokens: boolean;
+  readonly isFinal: boolean;
+  readonly cells: number;
+  readonly batchRows: number;
+  readonly reservedSequence: number;
+  readonly vocabulary: Vocabulary;
+
+  readonly #slice: LoadedSlice;
+  readonly #batch: NativeBatch;
+  readonly #isExact: boolean;
+  readonly #inputDivisor: number;
+  #logits: { readonly address: bigint; readonly values: Float32Array } | null = null;
+  #isOpen = true;
+
+  constructor(slice: LoadedSlice, options: EngineOptions) {
+    this.#slice = slice;
+    this.takesTokens = options.layers.first === 0;
+    this.isFinal = isFinal(options);
+    this.width = slice.width;
+    this.cells = slice.cells;
+    this.batchRows = options.batchRows;
+    this.reservedSequence = options.sequences;
+    this.vocabulary = openVocabulary(slice.library, slice.model);
+    this.#batch = new NativeBatch(slice.batchRows, this.takesTokens ? 0 : slice.width);
+    this.#isExact = options.decode === 'exact';
+    this.#inputDivisor = Math.fround(options.inputDivisor);
+  }
+
+  decode(batch: DecodeBatch): DecodeOutcome {
+    assert(this.#isOpen, 'the engine is open');
+    assert(batch.rows >= 1 && batch.rows <= this.batchRows, 'the batch has 1 to batchRows rows');
+    this.#fillInput(batch);
+    this.#fillRows(batch);
+    const paddingRows = this.#isExact && batch.rows < exactRows.least ? exactRows.least - batch.rows : 0;
+    if (paddingRows > 0) this.#fillPadding();
+    const rows = batch.rows + paddingRows;
+    this.#setOutputs(batch, rows);
+
+    const { library, context, memory, tap } = this.#slice;
+    tap?.reset();
+    const status = library.call.decode(context, this.#batch.struct(rows));
+    if (status === 1) return { kind: 'kv-cache-full' };
+    if (status !== 0) throw new P4Error('STAGE_DECODE', { status, rows });
+    if (paddingRows > 0) library.call.sequenceRemove(memory, this.reservedSequence, -1, -1);
+    if (tap === null) return { kind: 'logits', rows: this.#rowLogits(batch, rows), paddingRows };
+    return { kind: 'hidden', hidden: tap.rows(rows).subarray(0, batch.rows * this.width), paddingRows };
+  }
+
+  removeSequence(sequence: number): void {
+    this.#removeFrom(sequence, -1);
+  }
+
+  truncateSequence(sequence: number, length: number): void {
+    assert(Number.isInteger(length) && length >= 0, 'a sequence is cut at a position');
+    this.#removeFrom(sequence, length);
+  }
+
+  copySequence({ source, target, from, to }: SequenceCopy): void {
+    this.#checkSequence(source);
+    this.#checkSequence(target);
+    assert(from >= 0 && to >= from, 'positions are copied from first to last');
+    this.#slice.library.call.sequenceCopy(this.#slice.memory, source, target, from, to);
+  }
+
+  nextPosition(sequence: number): number {
+    this.#checkSequence(sequence);
+    return this.#slice.library.call.sequenceLast(this.#slice.memory, sequence) + 1;
+  }
+
+  usedCells(): number {
+    const { library, memory } = this.#slice;
+    let used = 0;
+    for (let sequence = 0; sequence <= this.reservedSequence; sequence += 1) {
+      const next = this.nextPosition(sequence);
+      if (next > 0) used += next - library.call.sequenceFirst(memory, sequence);
+    }
+    return used;
+  }
+
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#logits = null;
+    this.#slice.free();
+    this.#batch.free();
+  }
+
+  #fillInput({ rows, input }: DecodeBatch): void {
+    switch (input.kind) {
+      case 'tokens': {
+        assert(this.takesTokens, 'only the head takes tokens');
+        const size = this.vocabulary.size;
+        for (let row = 0; row < rows; row += 1) {
+          const token = input.tokens[row] ?? -1;
+          if (!Number.isInteger(token) || token < 0 || token >= size)
+            throw new P4Error('TOKEN_OUT_OF_RANGE', { token, vocabulary: size });
+          this.#batch.tokens[row] = token;
+        }
+        return;
+      }
+      case 'hidden': {
+        assert(!this.takesTokens, 'the head takes no hidden state');
+        const floats = rows * this.width;
+        assert(input.hidden.length >= floats, 'hidden state has the shape of the batch');
+        const { hidden } = this.#batch;
+        if (this.#inputDivisor === 1) hidden.set(input.hidden.subarray(0, floats));
+        else for (let at = 0; at < floats; at += 1) hidden[at] = (input.hidden[at] ?? 0) / this.#inputDivisor;
+        return;
+      }
+    }
+  }
+
+  #fillRows({ rows, positions, sequences }: DecodeBatch): void {
+    for (let row = 0; row < rows; row += 1) {
+      const position = positions[row] ?? -1;
+      const sequence = sequences[row] ?? -1;
+      assert(position >= 0 && sequence >= 0 && sequence <= this.reservedSequence, 'each row has a place');
+      this.#batch.positions[row] = position;
+      this.#batch.sequences[row] = sequence;
+    }
+  }
+
+  /** A lone row is joined by a copy of itself in the reserved sequence, so that the decode stays in its shape class (X2). */
+  #fillPadding(): void {
+    const { tokens, hidden, positions, sequences } = this.#batch;
+    if (this.takesTokens) tokens[1] = tokens[0] ?? 0;
+    else hidden.copyWithin(this.width, 0, this.width);
+    positions[1] = positions[0] ?? 0;
+    sequences[1] = this.reservedSequence;
+  }
+
+  /**
+   * A slice that is not final must give every row: llama.cpp drops the others before the last layer's feed-forward part.
+   * In `exact`, the rows with logits stay in the shape class as well: after that drop they are a decode of their own.
+   */
+  #setOutputs(batch: DecodeBatch, rows: number): void {
+    const { outputs } = this.#batch;
+    if (!this.isFinal) {
+      outputs.fill(1, 0, rows);
+      return;
+    }
+    let wanted = 0;
+    for (let row = 0; row < rows; row += 1) {
+      const isWanted = row < batch.rows && (batch.outputs[row] ?? 0) !== 0;
+      outputs[row] = isWanted ? 1 : 0;
+      if (isWanted) wanted += 1;
+    }
+    for (let row = rows - 1; this.#isExact && wanted === 1 && row >= 0; row -= 1) {
+      if (outputs[row] !== 0) continue;
+      outputs[row] = 1;
+      wanted += 1;
+    }
+  }
+
+  #rowLogits(batch: DecodeBatch, rows: number): RowLogits[] {
+    const { outputs } = this.#batch;
+    let count = 0;
+    for (let row = 0; row < rows; row += 1) count += outputs[row] ?? 0;
+    if (count === 0) return [];
+    const size = this.vocabulary.size;
+    const values = this.#logitValues(count * size);
+    const wanted: RowLogits[] = [];
+    let position = 0;
+    for (let row = 0; row < rows; row += 1) {
+      if (outputs[row] === 0) continue;
+      if (row < batch.rows && (batch.outputs[row] ?? 0) !== 0) {
+        wanted.push({ row, logits: values.subarray(position * size, (position + 1) * size) });
+      }
+      position += 1;
+    }
+    return wanted;
+  }
+
+  /** llama.cpp keeps its logits in one place until it needs a larger one. */
+  #logitValues(count: number): Float32Array {
+    const address = this.#slice.library.call.logits(this.#slice.context);
+    assert(address !== null, 'a final slice has logits');
+    if (this.#logits?.address !== address || this.#logits.values.length < count) {
+      this.#logits = { address, values: viewFloats(address, count) };
+    }
+    return this.#logits.values;
+  }
+
+  #removeFrom(sequence: number, position: number): void {
+    this.#checkSequence(sequence);
+    const isRemoved = this.#slice.library.call.sequenceRemove(this.#slice.memory, sequence, position, -1);
+    assert(isRemoved, 'a KV cache of full size drops any part of a sequence');
+  }
+
+  #checkSequence(sequence: number): void {
+    assert(this.#isOpen, 'the engine is open');
+    assert(Number.isInteger(sequence) && sequence >= 0 && sequence <= this.reservedSequence, 'the sequence exists');
+  }
+}

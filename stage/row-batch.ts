@@ -1,0 +1,123 @@
+/**
+ * Rows of several frames gathered for one decode.
+ *
+ * Rows keep the order in which they came. A lone stretch of one frame's hidden state goes to the engine where it lies;
+ * several are copied together.
+ */
+import { assert } from '../protocol/assert.ts';
+import type { RowsItem } from '../protocol/hop-items.ts';
+import type { RequestId, SessionId, SlotIndex } from '../protocol/ids.ts';
+import type { DecodeBatch } from './engine.ts';
+import type { OpenRequest } from './receipt-book.ts';
+
+/** Rows of one item, and where they begin in the batch. */
+export interface RowGroup {
+  readonly item: RowsItem;
+  readonly request: OpenRequest;
+  readonly firstRow: number;
+}
+
+/** The rows of one item as they stand in their frame. */
+export interface RowSource {
+  readonly tokens: Uint32Array;
+  /** `null` for a stage that takes tokens. */
+  readonly hidden: Float32Array | null;
+}
+
+export class RowBatch {
+  readonly capacity: number;
+  readonly tokens: Uint32Array;
+  readonly #positions: Int32Array;
+  readonly #sequences: Int32Array;
+  readonly #outputs: Int8Array;
+  #hidden: Float32Array[] = [];
+  #groups: RowGroup[] = [];
+  #rows = 0;
+
+  constructor(capacity: number) {
+    this.capacity = capacity;
+    this.tokens = new Uint32Array(capacity);
+    this.#positions = new Int32Array(capacity);
+    this.#sequences = new Int32Array(capacity);
+    this.#outputs = new Int8Array(capacity);
+  }
+
+  get rows(): number {
+    return this.#rows;
+  }
+
+  get groups(): readonly RowGroup[] {
+    return this.#groups;
+  }
+
+  hasRoomFor(rows: number): boolean {
+    return this.#rows + rows <= this.capacity;
+  }
+
+  holdsSlot(slot: SlotIndex): boolean {
+    return this.#groups.some(({ item }) => item.slot === slot);
+  }
+
+  holdsRequest(request: RequestId, session: SessionId): boolean {
+    return this.#groups.some(({ item }) => item.request === request && item.session === session);
+  }
+
+  add(item: RowsItem, request: OpenRequest, source: RowSource): RowGroup {
+    assert(this.hasRoomFor(item.rowCount), 'the batch has room for its rows');
+    const group = { item, request, firstRow: this.#rows };
+    this.tokens.set(source.tokens, this.#rows);
+    if (source.hidden !== null) this.#hidden.push(source.hidden);
+    for (let offset = 0; offset < item.rowCount; offset++) {
+      this.#positions[this.#rows + offset] = item.firstPosition + offset;
+      this.#sequences[this.#rows + offset] = item.slot;
+      this.#outputs[this.#rows + offset] = 0;
+    }
+    this.#rows += item.rowCount;
+    if (item.samples) this.#outputs[this.#rows - 1] = 1;
+    this.#groups.push(group);
+    return group;
+  }
+
+  /** The batch as the engine takes it, valid until `clear`. */
+  decodeBatch(): DecodeBatch {
+    const hidden = joined(this.#hidden);
+    return {
+      rows: this.#rows,
+      input: hidden === null ? { kind: 'tokens', tokens: this.tokens } : { kind: 'hidden', hidden },
+      positions: this.#positions,
+      sequences: this.#sequences,
+      outputs: this.#outputs,
+    };
+  }
+
+  clear(): void {
+    this.#rows = 0;
+    this.#groups = [];
+    this.#hidden = [];
+  }
+}
+
+function joined(parts: readonly Float32Array[]): Float32Array | null {
+  const [first] = parts;
+  if (first === undefined) return null;
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  // Stretches that follow one another in one frame are one stretch.
+  if (isContiguous(parts)) return new Float32Array(first.buffer, first.byteOffset, length);
+  const whole = new Float32Array(length);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+function isContiguous(parts: readonly Float32Array[]): boolean {
+  return parts.every((part, index) => {
+    const before = parts[index - 1];
+    return (
+      before === undefined ||
+      (before.buffer === part.buffer && before.byteOffset + before.byteLength === part.byteOffset)
+    );
+  });
+}

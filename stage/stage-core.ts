@@ -1,0 +1,281 @@
+/**
+ * What a stage does with hop frames: items in, in order, and items out, with one decode in between.
+ *
+ * - Rows of all waiting frames are gathered, up to one shape class (X2), and decoded together; a rows item is never split.
+ * - Items keep their order. One that touches a slot or request with gathered rows waits for their decode.
+ * - A refused frame changes nothing (G3). A frame that contradicts earlier ones ends the stage: STAGE_PROTOCOL.
+ * - A request that failed here has its rows dropped until its `end`. Then its session's KV is only sure to hold what it
+ *   held at `begin`: the head cuts it back to that, or closes the session.
+ */
+import { assert, present, unreachable } from '../protocol/assert.ts';
+import type { Frame, FrameContent } from '../protocol/hop-frame.ts';
+import type { FailedItem, FailedWhy, HopItem, RowsItem } from '../protocol/hop-items.ts';
+import { nodeIndex } from '../protocol/ids.ts';
+import { limits } from '../protocol/limits.ts';
+import type { DecodeOutcome, Engine } from './engine.ts';
+import { checkFrame, type FrameShape, type StageIdentity } from './frame-check.ts';
+import { FrameQueue } from './frame-queue.ts';
+import { contradiction, LeaseTable } from './lease.ts';
+import { probeEngine } from './probe-row.ts';
+import { ReceiptBook, type OpenRequest } from './receipt-book.ts';
+import { RowBatch, type RowGroup, type RowSource } from './row-batch.ts';
+import type { StageCounters } from './stage-counters.ts';
+import { TailSampling, type OpenSampler } from './tail-sampling.ts';
+
+export type CoreEngine = Pick<
+  Engine,
+  'width' | 'takesTokens' | 'isFinal' | 'reservedSequence' | 'decode' | 'removeSequence' | 'truncateSequence'
+> & { readonly vocabulary: { readonly size: number } };
+
+export interface StageParts {
+  readonly identity: StageIdentity;
+  readonly engine: CoreEngine;
+  /** Used on the tail alone. */
+  readonly openSampler: OpenSampler;
+  readonly counters: StageCounters;
+  /** A clock that only goes forward, in microseconds. */
+  readonly nowUs: () => number;
+}
+
+/** An item that goes out as it is, or rows that are about to be decoded. */
+type Outgoing = { readonly kind: 'item'; readonly item: HopItem } | { readonly kind: 'rows'; readonly group: RowGroup };
+
+export class StageCore {
+  readonly #parts: StageParts;
+  readonly #shape: FrameShape;
+  readonly #queue = new FrameQueue();
+  readonly #batch = new RowBatch(limits.cpuDecodeRows);
+  #leases: LeaseTable;
+  #book: ReceiptBook;
+  #tail: TailSampling | null;
+
+  constructor(parts: StageParts) {
+    const { engine, identity } = parts;
+    this.#parts = parts;
+    this.#shape = {
+      width: engine.takesTokens ? 0 : engine.width,
+      vocabularySize: engine.takesTokens || engine.isFinal ? engine.vocabulary.size : null,
+    };
+    this.#leases = new LeaseTable(identity.sessions);
+    this.#book = new ReceiptBook(identity);
+    this.#tail = engine.isFinal ? new TailSampling(parts.openSampler) : null;
+  }
+
+  /** Frames that are not finished. */
+  get waitingFrames(): number {
+    return this.#queue.length;
+  }
+
+  /** @throws GENERATION_MISMATCH, FRAME_INVALID: nothing has changed then */
+  accept(frame: Frame): void {
+    checkFrame(frame, this.#parts.identity, this.#shape);
+    this.#queue.add(frame);
+  }
+
+  /** Ends every lease and request and drops the frames that wait: a new agent begins with an empty stage. */
+  reset(): void {
+    const { engine, identity, openSampler, counters } = this.#parts;
+    while (this.#queue.length > 0) this.#queue.take();
+    for (let slot = 0; slot < identity.sessions; slot++) engine.removeSequence(slot);
+    this.#tail?.close();
+    this.#leases = new LeaseTable(identity.sessions);
+    this.#book = new ReceiptBook(identity);
+    this.#tail = engine.isFinal ? new TailSampling(openSampler) : null;
+    counters.set('kvCellsUsed', 0);
+  }
+
+  /**
+   * Applies waiting items up to and with one decode.
+   *
+   * @returns the frame that goes on; its hidden state is valid until the next `step`
+   * @throws STAGE_PROTOCOL, STAGE_DECODE: this stage is done then
+   */
+  step(): FrameContent {
+    assert(this.#queue.length > 0, 'a frame waits');
+    const outgoing: Outgoing[] = [];
+    let completes = 0;
+    for (let next = this.#queue.peek(); next.kind !== 'empty'; next = this.#queue.peek()) {
+      if (next.kind === 'frame-end') completes += 1;
+      else if (!this.#canTake(next.item)) break;
+      else if (next.item.kind === 'rows') outgoing.push(...this.#gather(next.item, next.rows));
+      else outgoing.push(...this.#apply(next.item).map((item): Outgoing => ({ kind: 'item', item })));
+      this.#queue.take();
+    }
+    const content = this.#finish(outgoing, completes);
+    this.#batch.clear();
+    this.#parts.counters.set('kvCellsUsed', this.#leases.usedCells);
+    return content;
+  }
+
+  /** Whether the item can go into this step: not when it has to wait for the decode of the rows gathered so far. */
+  #canTake(item: HopItem): boolean {
+    if (this.#batch.rows === 0) return true;
+    switch (item.kind) {
+      case 'rows':
+        return this.#batch.hasRoomFor(item.rowCount) && !this.#awaitsDraw(item);
+      case 'open':
+      case 'truncate':
+      case 'close':
+        return !this.#batch.holdsSlot(item.slot);
+      case 'begin':
+        return !this.#batch.holdsSlot(item.slot);
+      case 'end':
+      case 'failed':
+        return !this.#batch.holdsRequest(item.request, item.session);
+      case 'token':
+      case 'probe':
+        return true;
+      default:
+        return unreachable(item);
+    }
+  }
+
+  /** Rows behind a draw of the same request: should that fail, they are dropped. */
+  #awaitsDraw({ request }: RowsItem): boolean {
+    return this.#tail !== null && this.#batch.groups.some(({ item }) => item.request === request && item.samples);
+  }
+
+  #gather(item: RowsItem, source: RowSource): Outgoing[] {
+    const lease = this.#leases.held(item.session, item.slot);
+    const request = this.#book.going(item.request, item.session);
+    if (request.failed !== null) return [];
+    if (item.firstPosition !== lease.length) {
+      const { session, slot, firstPosition } = item;
+      throw contradiction('rows', 'another position than the next', {
+        session,
+        slot,
+        firstPosition,
+        next: lease.length,
+      });
+    }
+    lease.length += item.rowCount;
+    return [{ kind: 'rows', group: this.#batch.add(item, request, source) }];
+  }
+
+  /** @returns what goes on instead of the item, the item first */
+  #apply(item: Exclude<HopItem, RowsItem>): HopItem[] {
+    const { engine } = this.#parts;
+    switch (item.kind) {
+      case 'open':
+        this.#leases.open(item.session, item.slot);
+        return [item];
+      case 'begin': {
+        this.#leases.held(item.session, item.slot);
+        const request = this.#book.begin(item);
+        const why = this.#tail?.begin(item) ?? null;
+        return why === null ? [item] : [item, this.#fail(request, why)];
+      }
+      case 'truncate': {
+        const lease = this.#leases.held(item.session, item.slot);
+        if (item.length < lease.length) {
+          engine.truncateSequence(item.slot, item.length);
+          lease.length = item.length;
+        }
+        return [item];
+      }
+      case 'end':
+        this.#tail?.end(item.request);
+        return [{ ...item, receipts: [...item.receipts, this.#book.end(item.request, item.session)] }];
+      case 'close': {
+        const { session, slot } = item;
+        if (this.#book.goesOnFor(session)) throw contradiction('close', 'a session whose request goes on', { session });
+        this.#leases.close(session, slot);
+        engine.removeSequence(slot);
+        return [item];
+      }
+      case 'probe':
+        probeEngine(engine);
+        return [item];
+      case 'token':
+      case 'failed':
+        return [item];
+      default:
+        return unreachable(item);
+    }
+  }
+
+  #finish(outgoing: readonly Outgoing[], completes: number): FrameContent {
+    const outcome = this.#batch.rows === 0 ? null : this.#decode();
+    const items = outgoing.flatMap((out) =>
+      out.kind === 'item' ? [out.item] : this.#afterDecode(out.group, present(outcome, 'rows were decoded')),
+    );
+    const hasHidden = outcome?.kind === 'hidden';
+    const { identity } = this.#parts;
+    return {
+      source: identity.node,
+      destination: nodeIndex((identity.node + 1) % identity.stages),
+      generation: identity.generation,
+      number: 0n,
+      completes,
+      items,
+      tokens: hasHidden ? this.#batch.tokens.subarray(0, this.#batch.rows) : noTokens,
+      hidden: hasHidden ? outcome.hidden : null,
+    };
+  }
+
+  #decode(): DecodeOutcome {
+    const { engine, nowUs, counters } = this.#parts;
+    const startedUs = nowUs();
+    const outcome = engine.decode(this.#batch.decodeBatch());
+    const spentUs = nowUs() - startedUs;
+    const padding = outcome.kind === 'kv-cache-full' ? 0 : outcome.paddingRows;
+    const ran = { prefill: 0, decode: 0 };
+    for (const { item, request } of this.#batch.groups) {
+      // Every request pays for its share of the rows, so that the times of all requests add up to the stage's.
+      request.computeUs += (spentUs * item.rowCount) / this.#batch.rows;
+      if (outcome.kind === 'kv-cache-full') continue;
+      request.padding += padding;
+      this.#book.count(request, item);
+      ran[item.phase] += item.rowCount;
+    }
+    counters.add({ decodes: 1, computeSeconds: spentUs / 1e6, paddingRows: padding });
+    counters.add({ prefilledRows: ran.prefill, decodedRows: ran.decode });
+    return outcome;
+  }
+
+  #afterDecode(group: RowGroup, outcome: DecodeOutcome): HopItem[] {
+    switch (outcome.kind) {
+      case 'kv-cache-full':
+        return this.#undo(group);
+      case 'hidden':
+        return [group.item];
+      case 'logits':
+        return this.#draw(group, outcome);
+      default:
+        return unreachable(outcome);
+    }
+  }
+
+  /** No row ran: the lease is as long as before, and the request has failed; said once for all its rows. */
+  #undo({ item, request }: RowGroup): HopItem[] {
+    const lease = this.#leases.held(item.session, item.slot);
+    lease.length = Math.min(lease.length, item.firstPosition);
+    return request.failed === null ? [this.#fail(request, 'kv-cache-full')] : [];
+  }
+
+  #draw({ item, request, firstRow }: RowGroup, outcome: DecodeOutcome & { readonly kind: 'logits' }): HopItem[] {
+    const tail = present(this.#tail, 'only the tail has logits');
+    // A token that was drawn here is known to its sampler already; its row brings nothing new.
+    if (item.phase === 'prefill') {
+      tail.acceptPrompt(item.request, this.#batch.tokens.subarray(firstRow, firstRow + item.rowCount));
+    }
+    if (!item.samples) return [];
+    const lastRow = firstRow + item.rowCount - 1;
+    const found = present(
+      outcome.rows.find(({ row }) => row === lastRow),
+      'the row that samples has logits',
+    );
+    const drawn = tail.draw(item.request, item.step, found.logits);
+    if (drawn.kind === 'failed') return [this.#fail(request, drawn.why)];
+    const { session, step } = item;
+    return [{ kind: 'token', session, request: item.request, step, token: drawn.token }];
+  }
+
+  #fail(request: OpenRequest, why: FailedWhy): FailedItem {
+    request.failed = why;
+    const { node } = this.#parts.identity;
+    return { kind: 'failed', session: request.session, request: request.request, node, why };
+  }
+}
+
+const noTokens = new Uint32Array(0);

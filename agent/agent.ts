@@ -1,0 +1,174 @@
+/** One agent: its parts put together, from an open journal to a listening server, and taken down again in order. */
+import type { AgentConfig } from '../protocol/agent-config.ts';
+import type { P4Error } from '../protocol/errors.ts';
+import { limits } from '../protocol/limits.ts';
+import type { NetAddress } from '../protocol/net-address.ts';
+import type { TlsIdentity } from '../protocol/tls-identity.ts';
+import type { Effect } from './effects.ts';
+import { openJournal, type Journal } from './journal/journal.ts';
+import { Leases } from './leases.ts';
+import { LoadWatch } from './load-watch.ts';
+import type { Log } from './log.ts';
+import { PendingCalls } from './pending-calls.ts';
+import { Rings } from './rings.ts';
+import { startServer, type RpcServer } from './rpc/server.ts';
+import { operatorService } from './services/operator-service.ts';
+import { outerService } from './services/outer-service.ts';
+import { Shell, type EffectRunners } from './shell.ts';
+import { Stages } from './stages.ts';
+import { ChildLauncher } from './stages/child-launcher.ts';
+import { StatusReport } from './status-report.ts';
+import { Transcripts } from './transcripts.ts';
+
+export interface AgentOptions {
+  readonly config: AgentConfig;
+  readonly tls: TlsIdentity;
+  readonly log: Log;
+}
+
+export interface Agent {
+  readonly listen: readonly NetAddress[];
+  /** Ends streams and stages, makes the journal whole and closes it. */
+  stop(): Promise<void>;
+}
+
+/** @throws what the journal (J1, J5) or the server refuse to open with; then nothing is left open */
+export async function startAgent(options: AgentOptions): Promise<Agent> {
+  const { stateFolder: folder, journalLimitBytes: limitBytes } = options.config;
+  const journal = await openJournal({ folder, limitBytes });
+  try {
+    const parts = await assemble(options, journal);
+    return { listen: parts.server.listen, stop: () => stop(parts, journal) };
+  } catch (error) {
+    await journal.close();
+    throw error;
+  }
+}
+
+interface Parts {
+  readonly shell: Shell;
+  readonly stages: Stages;
+  readonly server: RpcServer;
+}
+
+async function assemble({ config, tls, log }: AgentOptions, journal: Journal): Promise<Parts> {
+  const { host } = config;
+  const calls = new PendingCalls();
+  const transcripts = new Transcripts();
+  const leases = new Leases();
+  const watch = new LoadWatch();
+  // The shell and what runs its effects know each other; `dispatch` is called only when all are there.
+  const dispatch: Shell['dispatch'] = (input) => {
+    shell.dispatch(input);
+  };
+  const state = (): Shell['state'] => shell.state;
+  const rings = new Rings({
+    host,
+    tls,
+    state,
+    dispatch,
+    trail: (hop) => {
+      journal.trail(hop);
+    },
+  });
+  const stages = new Stages({ config, launcher: new ChildLauncher(), rings, watch, state, dispatch, log });
+  const shell = new Shell({
+    initial: { host, rings: new Map(), nextIncarnation: 1 },
+    journal,
+    runners: effectRunners({ calls, transcripts, leases, rings, stages, dispatch }),
+    abandon: (effect, error) => {
+      abandon({ calls, transcripts }, effect, error);
+    },
+    log,
+  });
+  for await (const record of journal.replay()) {
+    if (record.kind === 'load-admitted') dispatch({ ...record, kind: 'restored' });
+  }
+  const report = new StatusReport({
+    state,
+    journal: () => journal.stats(),
+    linksOf: (load) => rings.linksOf(load),
+    stageReport: (of) => stages.report(of),
+  });
+  const handlers = {
+    Agent: operatorService({ state, dispatch, calls, watch, report }),
+    Outer: outerService({ state, dispatch, calls, transcripts, leases, stages }),
+  };
+  const gate: Rings['answer'] = (edge, peer) => rings.answer(edge, peer);
+  return { shell, stages, server: await startServer({ config, tls, handlers, gate, log }) };
+}
+
+interface EffectTargets {
+  readonly calls: PendingCalls;
+  readonly transcripts: Transcripts;
+  readonly leases: Leases;
+  readonly rings: Rings;
+  readonly stages: Stages;
+  readonly dispatch: Shell['dispatch'];
+}
+
+function effectRunners({ calls, transcripts, leases, rings, stages, dispatch }: EffectTargets): EffectRunners {
+  return {
+    reply: ({ call, reply }) => {
+      calls.answer(call, reply);
+    },
+    'start-stage': (effect) => {
+      stages.start(effect);
+    },
+    'stop-stage': (effect) => {
+      stages.stop(effect);
+    },
+    'dial-links': (effect) => {
+      rings.dial(effect);
+    },
+    'cut-ring': ({ load }) => {
+      rings.cut(load);
+    },
+    'send-frame': (effect) => {
+      rings.send(effect);
+    },
+    'await-probe': ({ ring, nonce }) => {
+      setTimeout(() => {
+        dispatch({ kind: 'probe-timeout', ring, nonce });
+      }, limits.probeMs).unref();
+    },
+    'publish-begin': ({ of }) => {
+      transcripts.begin(of);
+    },
+    'publish-token': ({ of, index, token, text }) => {
+      transcripts.addToken(of, { index, token, text });
+    },
+    'publish-end': ({ of, end }) => {
+      transcripts.addEnd(of, end);
+    },
+    'end-lease': ({ of }) => {
+      leases.end(of);
+    },
+  };
+}
+
+/** The journal could not write what these effects rest on: callers are told so, readers get no more (J8). */
+function abandon(
+  { calls, transcripts }: Pick<EffectTargets, 'calls' | 'transcripts'>,
+  effect: Effect,
+  error: P4Error,
+): void {
+  if (effect.kind === 'reply') calls.answer(effect.call, { kind: 'refused', error });
+  if (effect.kind === 'publish-token' || effect.kind === 'publish-end') {
+    const end = {
+      reason: 'journal-failed',
+      text: '',
+      promptTokens: 0,
+      completionTokens: 0,
+      detail: error.code,
+    } as const;
+    transcripts.addEnd(effect.of, end);
+  }
+}
+
+async function stop({ shell, stages, server }: Parts, journal: Journal): Promise<void> {
+  await server.stop(limits.rpcStopMs);
+  await stages.stopAll();
+  await shell.settled();
+  await journal.close();
+}

@@ -1,0 +1,79 @@
+/**
+ * What `step` wants done, as data; the shell does it.
+ *
+ * An effect that the table below calls `committed` runs only when the records of its step, and of all steps before it,
+ * are durable (J2, J8). Compute does not wait for the journal (J7): frames go out at once.
+ */
+import type { HostName, NodeIndex, LoadId, RingName, TokenId } from '../protocol/ids.ts';
+import type { StageLoad } from '../protocol/stage-control.ts';
+import type { CallId, CallReply } from './calls.ts';
+import type { FrameDraft } from './head/schedule.ts';
+import type { RequestAddress, RequestEnd } from './inputs.ts';
+import type { EdgeAddress } from './links/link.ts';
+
+export type Effect =
+  | { readonly kind: 'reply'; readonly call: CallId; readonly reply: CallReply }
+  | StartStage
+  | {
+      readonly kind: 'stop-stage';
+      readonly ring: RingName;
+      readonly load: LoadId;
+      readonly node: NodeIndex;
+      readonly incarnation: number;
+    }
+  | {
+      readonly kind: 'dial-links';
+      readonly ring: RingName;
+      readonly load: LoadId;
+      readonly edges: readonly DialledEdge[];
+    }
+  /** Closes every link and route of the ring on this host. */
+  | { readonly kind: 'cut-ring'; readonly ring: RingName; readonly load: LoadId }
+  | ({ readonly kind: 'send-frame'; readonly ring: RingName; readonly load: LoadId } & FrameDraft)
+  | { readonly kind: 'await-probe'; readonly ring: RingName; readonly nonce: number }
+  /** A request is admitted: readers may gather from it. */
+  | { readonly kind: 'publish-begin'; readonly of: RequestAddress }
+  | {
+      readonly kind: 'publish-token';
+      readonly of: RequestAddress;
+      readonly index: number;
+      readonly token: TokenId;
+      readonly text: string;
+    }
+  | { readonly kind: 'publish-end'; readonly of: RequestAddress; readonly end: RequestEnd }
+  /** A session ended here: whoever holds its lease is told. */
+  | { readonly kind: 'end-lease'; readonly of: Omit<RequestAddress, 'request'> };
+
+export interface StartStage {
+  readonly kind: 'start-stage';
+  readonly incarnation: number;
+  readonly order: {
+    readonly ring: RingName;
+    readonly load: LoadId;
+    readonly node: NodeIndex;
+    /** All that the stage is told but its slice's path, which the shell knows. */
+    readonly stage: Omit<StageLoad, 'slicePath'>;
+  };
+}
+
+export interface DialledEdge extends EdgeAddress {
+  readonly host: HostName;
+  readonly address: string;
+  readonly port: number;
+}
+
+export type EffectKind = Effect['kind'];
+
+export const effectTiming: Readonly<Record<EffectKind, 'committed' | 'immediate'>> = {
+  reply: 'committed',
+  'start-stage': 'committed',
+  'stop-stage': 'committed',
+  'dial-links': 'committed',
+  'cut-ring': 'immediate',
+  'send-frame': 'immediate',
+  'await-probe': 'immediate',
+  'publish-begin': 'committed',
+  'publish-token': 'committed',
+  'publish-end': 'committed',
+  'end-lease': 'committed',
+};

@@ -1,0 +1,102 @@
+/**
+ * What the agent of a ring's head knows about its sessions and requests.
+ *
+ * Immutable, but for `history`: an append-only list that only `appendToken` grows, shared by successive states so that
+ * a token costs no copy of all tokens before it.
+ */
+import { assert } from '../../protocol/assert.ts';
+import type { FinishReason } from '../../protocol/finish.ts';
+import type { HopItem, Receipt } from '../../protocol/hop-items.ts';
+import type { RequestId, SessionId, SlotIndex, TokenId } from '../../protocol/ids.ts';
+import type { Sampling } from '../../protocol/sampling.ts';
+import type { CallId } from '../calls.ts';
+import type { TextAssembly } from './text-assembly.ts';
+import type { Vocabulary } from './vocabulary.ts';
+
+export interface HeadState {
+  readonly contextTokens: number;
+  readonly vocabulary: Vocabulary;
+  readonly nextSession: SessionId;
+  readonly nextRequest: RequestId;
+  /** By slot index; `null` is free. */
+  readonly slots: readonly (SessionId | null)[];
+  readonly sessions: ReadonlyMap<SessionId, SessionState>;
+  /** Running requests, and the latest `limits.keptRequests` that ended. */
+  readonly requests: ReadonlyMap<RequestId, RequestState>;
+  /** Items other than rows that go with the next frame, in order. */
+  readonly outbox: readonly HopItem[];
+  /** Frames given to the head stage that it has not finished. */
+  readonly framesInFlight: number;
+  /** The session that fed rows last: the next frame begins with the one after it, so that none starves. */
+  readonly lastFed: SessionId | null;
+  readonly finished: number;
+  readonly emitted: number;
+}
+
+export interface SessionState {
+  readonly id: SessionId;
+  readonly slot: SlotIndex;
+  readonly history: TokenHistory;
+  /** Tokens of the history whose rows were sent round the ring; their KV is there or on its way. */
+  readonly sentRows: number;
+  readonly request: RequestId | null;
+}
+
+/** A shared, append-only list and how much of it this state sees. */
+export interface TokenHistory {
+  readonly tokens: readonly TokenId[];
+  readonly length: number;
+}
+
+export type RequestState = RunningRequest | EndingRequest | SettledRequest;
+
+interface RequestFacts {
+  readonly id: RequestId;
+  readonly session: SessionId;
+  readonly promptTokens: number;
+  readonly emitted: number;
+}
+
+export interface RunningRequest extends RequestFacts {
+  readonly kind: 'running';
+  readonly sampling: Sampling;
+  readonly stopStrings: readonly string[];
+  readonly maxTokens: number;
+  readonly ignoreEnd: boolean;
+  readonly assembly: TextAssembly;
+  /** Whether a row that samples is on its way: then nothing more is fed until its token comes. */
+  readonly awaitsToken: boolean;
+}
+
+/** Its `end` is on its way round; nothing more comes out. */
+export interface EndingRequest extends RequestFacts {
+  readonly kind: 'ending';
+  readonly reason: FinishReason;
+  readonly settleCalls: readonly CallId[];
+}
+
+export interface SettledRequest extends RequestFacts {
+  readonly kind: 'settled';
+  readonly reason: FinishReason;
+  /** Empty when the ring was lost before the receipts came home. */
+  readonly receipts: readonly Receipt[];
+}
+
+export const historyOf = (tokens: readonly TokenId[]): TokenHistory => ({ tokens: [...tokens], length: tokens.length });
+
+export function appendTokens(history: TokenHistory, added: readonly TokenId[]): TokenHistory {
+  assert(history.tokens.length === history.length, 'only the newest view of a history grows');
+  const shared = history.tokens as TokenId[];
+  for (const token of added) shared.push(token);
+  return { tokens: shared, length: shared.length };
+}
+
+export function withEntry<Key, Value>(map: ReadonlyMap<Key, Value>, key: Key, value: Value): ReadonlyMap<Key, Value> {
+  return new Map(map).set(key, value);
+}
+
+export function withoutEntry<Key, Value>(map: ReadonlyMap<Key, Value>, key: Key): ReadonlyMap<Key, Value> {
+  const copy = new Map(map);
+  copy.delete(key);
+  return copy;
+}

@@ -1,0 +1,251 @@
+/** The life of a request at the head: submitted, fed, drawn from, ended, settled (S1 to S3). */
+import { P4Error } from '../../protocol/errors.ts';
+import type { FinishReason } from '../../protocol/finish.ts';
+import type { EndItem, FailedItem, FailedWhy, Receipt, TokenItem } from '../../protocol/hop-items.ts';
+import { requestId, type RequestId, type SessionId } from '../../protocol/ids.ts';
+import { limits } from '../../protocol/limits.ts';
+import type { CallId } from '../calls.ts';
+import type { Effect } from '../effects.ts';
+import type { RequestAddress, Submission } from '../inputs.ts';
+import type { KeptReceipt } from '../records.ts';
+import {
+  appendTokens,
+  withEntry,
+  withoutEntry,
+  type EndingRequest,
+  type HeadState,
+  type RunningRequest,
+  type SessionState,
+} from './head-state.ts';
+import type { HeadStep, LoadAddress } from './head-step.ts';
+import { addPiece, emptyAssembly, remainingText } from './text-assembly.ts';
+
+export interface SubmitOrder extends Submission {
+  readonly call: CallId;
+  readonly session: SessionId;
+}
+
+/** Admits a request into an idle session. */
+export function submit(head: HeadState, at: LoadAddress, order: SubmitOrder): HeadStep {
+  const session = head.sessions.get(order.session);
+  const refusal = session === undefined ? unknownSession(at, order.session) : submitFault(head, session, order);
+  if (session === undefined || refusal !== null) {
+    const error = refusal ?? unknownSession(at, order.session);
+    return { head, records: [], effects: [{ kind: 'reply', call: order.call, reply: { kind: 'refused', error } }] };
+  }
+  const request = head.nextRequest;
+  const reused = session.history.tokens.slice(0, session.sentRows);
+  const history = appendTokens(session.history, order.prompt);
+  const running: RunningRequest = {
+    kind: 'running',
+    id: request,
+    session: session.id,
+    promptTokens: history.length,
+    emitted: 0,
+    sampling: order.sampling,
+    stopStrings: order.stopStrings,
+    maxTokens: order.maxTokens,
+    ignoreEnd: order.ignoreEnd,
+    assembly: emptyAssembly,
+    awaitsToken: false,
+  };
+  const { slot } = session;
+  const { sampling, stopStrings, maxTokens, prompt } = order;
+  return {
+    head: {
+      ...head,
+      nextRequest: requestId(request + 1),
+      sessions: withEntry(head.sessions, session.id, { ...session, history, request }),
+      requests: withEntry(head.requests, request, running),
+      outbox: [
+        ...head.outbox,
+        { kind: 'begin', session: session.id, request, slot, reusedRows: reused.length, sampling, history: reused },
+      ],
+    },
+    records: [
+      {
+        kind: 'request-admitted',
+        load: at.load,
+        session: session.id,
+        request,
+        prompt,
+        sampling,
+        stopStrings,
+        maxTokens,
+      },
+    ],
+    effects: [
+      { kind: 'publish-begin', of: { ...at, session: session.id, request } },
+      { kind: 'reply', call: order.call, reply: { kind: 'submitted', request, promptTokens: history.length } },
+    ],
+  };
+}
+
+function submitFault(head: HeadState, session: SessionState, order: SubmitOrder): P4Error | null {
+  if (session.request !== null) return new P4Error('SESSION_BUSY', { session: session.id, request: session.request });
+  const held = session.history.length;
+  if (held + order.prompt.length === session.sentRows) return new P4Error('PROMPT_EMPTY', { session: session.id });
+  if (held + order.prompt.length > head.contextTokens) {
+    return new P4Error('PROMPT_TOO_LONG', {
+      'prompt tokens': order.prompt.length,
+      'tokens already in the session': held,
+      'context tokens': head.contextTokens,
+    });
+  }
+  const { size } = head.vocabulary;
+  const named = [...order.prompt, ...order.sampling.logitBias.map(([token]) => token)];
+  const outside = named.find((token) => token >= size);
+  return outside === undefined ? null : new P4Error('TOKEN_OUT_OF_RANGE', { token: outside, 'vocabulary size': size });
+}
+
+/** The tail drew a token. One that is not awaited (a double, or of a request that ended) changes nothing (E1). */
+export function drawn(head: HeadState, at: LoadAddress, item: TokenItem): HeadStep {
+  const request = head.requests.get(item.request);
+  const session = head.sessions.get(item.session);
+  if (
+    request?.kind !== 'running' ||
+    session?.request !== request.id ||
+    !request.awaitsToken ||
+    item.step !== request.emitted
+  ) {
+    return { head, records: [], effects: [] };
+  }
+  const index = request.emitted;
+  const ends = head.vocabulary.endsGeneration(item.token) && !request.ignoreEnd;
+  const step = addPiece(request.assembly, head.vocabulary.piece(item.token), request.stopStrings);
+  const history = appendTokens(session.history, [item.token]);
+  const now: RunningRequest = { ...request, emitted: index + 1, assembly: step.assembly, awaitsToken: false };
+  const grown: HeadState = {
+    ...head,
+    emitted: head.emitted + 1,
+    sessions: withEntry(head.sessions, session.id, { ...session, history }),
+    requests: withEntry(head.requests, request.id, now),
+  };
+  const of: RequestAddress = { ...at, session: session.id, request: request.id };
+  const told: HeadStep = {
+    head: grown,
+    records: [
+      { kind: 'token-emitted', load: at.load, session: session.id, request: request.id, index, token: item.token },
+    ],
+    effects: [{ kind: 'publish-token', of, index, token: item.token, text: step.released }],
+  };
+  const reason = finishReason(now, { ends, stopped: step.stopped, full: history.length > head.contextTokens });
+  return reason === null ? told : followed(told, endRequest(grown, at, { request: now, reason, detail: '' }));
+}
+
+function finishReason(
+  request: RunningRequest,
+  seen: { ends: boolean; stopped: boolean; full: boolean },
+): FinishReason | null {
+  if (seen.stopped) return 'stop-string';
+  if (seen.ends) return 'end-of-generation';
+  if (request.emitted >= request.maxTokens) return 'length';
+  return seen.full ? 'context-full' : null;
+}
+
+const failedReasons: Readonly<Record<FailedWhy, FinishReason>> = {
+  'kv-cache-full': 'context-full',
+  'grammar-dead-end': 'grammar-dead-end',
+  'grammar-invalid': 'refused',
+  'sampling-invalid': 'refused',
+};
+
+/** A stage could not run a request's rows. */
+export function failed(head: HeadState, at: LoadAddress, item: FailedItem): HeadStep {
+  const request = head.requests.get(item.request);
+  if (request?.kind !== 'running') return { head, records: [], effects: [] };
+  const reason = failedReasons[item.why];
+  return endRequest(head, at, { request, reason, detail: `stage ${item.node}: ${item.why}` });
+}
+
+/** Ends a running request: readers are told, and its `end` goes round for the receipts. */
+export function endRequest(
+  head: HeadState,
+  at: LoadAddress,
+  { request, reason, detail }: { request: RunningRequest; reason: FinishReason; detail: string },
+): HeadStep {
+  const { id, session, promptTokens, emitted } = request;
+  const ending: EndingRequest = { kind: 'ending', id, session, promptTokens, emitted, reason, settleCalls: [] };
+  const holder = head.sessions.get(session);
+  const sessions =
+    holder === undefined ? head.sessions : withEntry(head.sessions, session, { ...holder, request: null });
+  const text = reason === 'stop-string' ? '' : remainingText(request.assembly);
+  return {
+    head: {
+      ...head,
+      sessions,
+      requests: withEntry(head.requests, id, ending),
+      outbox: [...head.outbox, { kind: 'end', session, request: id, receipts: [] }],
+    },
+    records: [{ kind: 'request-ended', load: at.load, session, request: id, reason }],
+    effects: [
+      {
+        kind: 'publish-end',
+        of: { ...at, session, request: id },
+        end: { reason, text, promptTokens, completionTokens: emitted, detail },
+      },
+    ],
+  };
+}
+
+/** A request's receipts are home: settled, exactly once (S3). */
+export function settled(head: HeadState, at: LoadAddress, item: EndItem): HeadStep {
+  const request = head.requests.get(item.request);
+  if (request?.kind !== 'ending') return { head, records: [], effects: [] };
+  return settle(head, at, { request, receipts: item.receipts });
+}
+
+export function settle(
+  head: HeadState,
+  at: LoadAddress,
+  { request, receipts }: { request: EndingRequest; receipts: readonly Receipt[] },
+): HeadStep {
+  const { id, session, promptTokens, emitted, reason } = request;
+  const requests = withEntry(head.requests, id, {
+    kind: 'settled',
+    id,
+    session,
+    promptTokens,
+    emitted,
+    reason,
+    receipts,
+  });
+  const effects = request.settleCalls.map((call): Effect => {
+    return {
+      kind: 'reply',
+      call,
+      reply: { kind: 'settlement', settlement: { kind: 'settled', reason, receipts, emitted } },
+    };
+  });
+  return {
+    head: { ...head, requests: forgetOldest(requests), finished: head.finished + 1 },
+    records: [{ kind: 'request-settled', load: at.load, session, request: id, receipts: receipts.map(kept), emitted }],
+    effects,
+  };
+}
+
+function forgetOldest(requests: HeadState['requests']): HeadState['requests'] {
+  if (requests.size <= limits.keptRequests) return requests;
+  for (const [id, request] of requests)
+    if (request.kind === 'settled')
+      return withoutEntry<RequestId, typeof request | RunningRequest | EndingRequest>(requests, id);
+  return requests;
+}
+
+function kept(receipt: Receipt): KeptReceipt {
+  const { node, prefilled, decoded, reused, recomputed, padding, computeUs } = receipt;
+  return { node, prefilled, decoded, reused, recomputed, padding, computeUs };
+}
+
+export function unknownSession(at: LoadAddress, session: SessionId): P4Error {
+  return new P4Error('SESSION_UNKNOWN', { ring: at.ring, session });
+}
+
+/** Two steps as one: the second was taken from the first one's state. */
+export function followed(first: HeadStep, second: HeadStep): HeadStep {
+  return {
+    head: second.head,
+    records: [...first.records, ...second.records],
+    effects: [...first.effects, ...second.effects],
+  };
+}

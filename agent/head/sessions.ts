@@ -1,0 +1,138 @@
+/** The life of a session at the head: a slot and its KV lease on every stage, from `open` to `close`. */
+import { P4Error } from '../../protocol/errors.ts';
+import type { FinishReason } from '../../protocol/finish.ts';
+import { requestId, sessionId, slotIndex, type RequestId, type SessionId } from '../../protocol/ids.ts';
+import type { Plan } from '../../protocol/plan.ts';
+import type { CallId } from '../calls.ts';
+import { historyOf, withEntry, withoutEntry, type HeadState } from './head-state.ts';
+import type { HeadStep, LoadAddress } from './head-step.ts';
+import { endRequest, followed, settle } from './requests.ts';
+import type { Vocabulary } from './vocabulary.ts';
+
+export function newHead(plan: Plan, vocabulary: Vocabulary): HeadState {
+  return {
+    contextTokens: plan.contextTokens,
+    vocabulary,
+    nextSession: sessionId(1),
+    nextRequest: requestId(1),
+    slots: Array.from({ length: plan.sessions }, () => null),
+    sessions: new Map(),
+    requests: new Map(),
+    outbox: [],
+    framesInFlight: 0,
+    lastFed: null,
+    finished: 0,
+    emitted: 0,
+  };
+}
+
+export function openSession(head: HeadState, at: LoadAddress, call: CallId): HeadStep {
+  const free = head.slots.indexOf(null);
+  if (free < 0) {
+    const error = new P4Error('RING_BUSY', { ring: at.ring, sessions: head.slots.length });
+    return { head, records: [], effects: [{ kind: 'reply', call, reply: { kind: 'refused', error } }] };
+  }
+  const session = head.nextSession;
+  const slot = slotIndex(free);
+  return {
+    head: {
+      ...head,
+      nextSession: sessionId(session + 1),
+      slots: head.slots.with(free, session),
+      sessions: withEntry(head.sessions, session, {
+        id: session,
+        slot,
+        history: historyOf([]),
+        sentRows: 0,
+        request: null,
+      }),
+      outbox: [...head.outbox, { kind: 'open', session, slot }],
+    },
+    records: [{ kind: 'session-opened', load: at.load, session, slot }],
+    effects: [{ kind: 'reply', call, reply: { kind: 'session-opened', session, contextTokens: head.contextTokens } }],
+  };
+}
+
+/** Ends the session's request, if one runs, and gives its slot back; `close` frees the KV on its way round. */
+export function closeSession(head: HeadState, at: LoadAddress, session: SessionId): HeadStep {
+  const state = head.sessions.get(session);
+  if (state === undefined) return { head, records: [], effects: [] };
+  const ended = endSessionRequest(head, at, { request: state.request, reason: 'cancelled', detail: '' });
+  const { slot } = state;
+  return followed(ended, {
+    head: {
+      ...ended.head,
+      slots: ended.head.slots.with(slot, null),
+      sessions: withoutEntry(ended.head.sessions, session),
+      outbox: [...ended.head.outbox, { kind: 'close', session, slot }],
+    },
+    records: [{ kind: 'session-closed', load: at.load, session }],
+    effects: [{ kind: 'end-lease', of: { ...at, session } }],
+  });
+}
+
+function endSessionRequest(
+  head: HeadState,
+  at: LoadAddress,
+  end: { request: RequestId | null; reason: FinishReason; detail: string },
+): HeadStep {
+  const request = end.request === null ? undefined : head.requests.get(end.request);
+  if (request?.kind !== 'running') return { head, records: [], effects: [] };
+  return endRequest(head, at, { request, reason: end.reason, detail: end.detail });
+}
+
+export function cancelRequest(
+  head: HeadState,
+  at: LoadAddress,
+  order: { call: CallId; session: SessionId; request: RequestId },
+): HeadStep {
+  const request = head.requests.get(order.request);
+  if (request?.session !== order.session) {
+    const reply = { kind: 'refused', error: unknownRequest(at, order.request) } as const;
+    return { head, records: [], effects: [{ kind: 'reply', call: order.call, reply }] };
+  }
+  const ended = endSessionRequest(head, at, { request: request.id, reason: 'cancelled', detail: '' });
+  const reply = { kind: 'cancelled', wasRunning: request.kind === 'running' } as const;
+  return followed(ended, { head: ended.head, records: [], effects: [{ kind: 'reply', call: order.call, reply }] });
+}
+
+export function askSettlement(
+  head: HeadState,
+  at: LoadAddress,
+  order: { call: CallId; session: SessionId; request: RequestId },
+): HeadStep {
+  const request = head.requests.get(order.request);
+  const reply = (of: Extract<HeadStep['effects'][number], { kind: 'reply' }>['reply']): HeadStep => {
+    return { head, records: [], effects: [{ kind: 'reply', call: order.call, reply: of }] };
+  };
+  if (request?.session !== order.session) return reply({ kind: 'refused', error: unknownRequest(at, order.request) });
+  switch (request.kind) {
+    case 'running':
+      return reply({ kind: 'settlement', settlement: { kind: 'running' } });
+    case 'ending': {
+      const waiting = { ...request, settleCalls: [...request.settleCalls, order.call] };
+      return { head: { ...head, requests: withEntry(head.requests, request.id, waiting) }, records: [], effects: [] };
+    }
+    case 'settled': {
+      const { reason, receipts, emitted } = request;
+      return reply({ kind: 'settlement', settlement: { kind: 'settled', reason, receipts, emitted } });
+    }
+  }
+}
+
+/** The ring cannot go on: every request ends and is settled with what is known, every session is closed. */
+export function loseHead(head: HeadState, at: LoadAddress, detail: string): HeadStep {
+  let step: HeadStep = { head, records: [], effects: [] };
+  for (const session of head.sessions.values()) {
+    step = followed(step, endSessionRequest(step.head, at, { request: session.request, reason: 'ring-lost', detail }));
+    step = followed(step, closeSession(step.head, at, session.id));
+  }
+  for (const request of step.head.requests.values()) {
+    if (request.kind === 'ending') step = followed(step, settle(step.head, at, { request, receipts: [] }));
+  }
+  return { ...step, head: { ...step.head, outbox: [], framesInFlight: 0 } };
+}
+
+function unknownRequest(at: LoadAddress, request: RequestId): P4Error {
+  return new P4Error('REQUEST_UNKNOWN', { ring: at.ring, request });
+}

@@ -1,0 +1,119 @@
+/**
+ * A ring of toy stages for tests of what the agent decides: rows in, draws and receipts out, in the order of a real ring.
+ *
+ * Each stage's KV cache is a running hash for each slot, so a row that is skipped, doubled or out of order changes every
+ * later token. The draw is a function of the last stage's hash.
+ */
+import { assert } from '../../protocol/assert.ts';
+import type { BeginItem, HopItem, Receipt, RowsItem } from '../../protocol/hop-items.ts';
+import {
+  nodeIndex,
+  tokenId,
+  type Generation,
+  type RequestId,
+  type SlotIndex,
+  type TokenId,
+} from '../../protocol/ids.ts';
+import type { FrameDraft } from './schedule.ts';
+
+interface Lease {
+  hash: number;
+  rows: number;
+}
+
+export class ToyRing {
+  readonly #stages: number;
+  readonly #generation: Generation;
+  readonly #leases = new Map<SlotIndex, Lease>();
+  readonly #receipts = new Map<RequestId, { prefilled: number; decoded: number; reused: number }>();
+
+  constructor(stages: number, generation: Generation) {
+    this.#stages = stages;
+    this.#generation = generation;
+  }
+
+  get openLeases(): number {
+    return this.#leases.size;
+  }
+
+  /** What comes back to the head for one frame. */
+  run({ items, tokens }: FrameDraft): HopItem[] {
+    let at = 0;
+    return items.flatMap((item): HopItem[] => {
+      if (item.kind !== 'rows') return [this.#apply(item)];
+      const rows = tokens.slice(at, at + item.rowCount);
+      at += item.rowCount;
+      return this.#rows(item, rows);
+    });
+  }
+
+  #apply(item: Exclude<HopItem, RowsItem>): HopItem {
+    switch (item.kind) {
+      case 'open':
+        assert(!this.#leases.has(item.slot), 'a slot is leased once');
+        this.#leases.set(item.slot, { hash: 1, rows: 0 });
+        return item;
+      case 'close':
+        assert(this.#leases.delete(item.slot), 'only a leased slot is closed');
+        return item;
+      case 'begin':
+        this.#begin(item);
+        return item;
+      case 'end':
+        return { ...item, receipts: this.#receiptsOf(item.request) };
+      case 'truncate':
+      case 'token':
+      case 'failed':
+      case 'probe':
+        return item;
+    }
+  }
+
+  #begin({ request, reusedRows, slot }: BeginItem): void {
+    assert(this.#leases.get(slot)?.rows === reusedRows, 'what is reused is there');
+    this.#receipts.set(request, { prefilled: 0, decoded: 0, reused: reusedRows });
+  }
+
+  #rows(item: RowsItem, rows: readonly TokenId[]): HopItem[] {
+    const lease = this.#leases.get(item.slot);
+    const receipt = this.#receipts.get(item.request);
+    assert(lease !== undefined && receipt !== undefined, 'rows belong to an open session and a begun request');
+    assert(lease.rows === item.firstPosition, 'rows come in order, each once');
+    for (const token of rows) lease.hash = (Math.imul(lease.hash, 31) + token + 7) >>> 0;
+    lease.rows += rows.length;
+    receipt[item.phase === 'prefill' ? 'prefilled' : 'decoded'] += rows.length;
+    if (!item.samples) return [];
+    const { session, request, step } = item;
+    return [{ kind: 'token', session, request, step, token: toyToken(lease.hash) }];
+  }
+
+  #receiptsOf(request: RequestId): Receipt[] {
+    const counts = this.#receipts.get(request) ?? { prefilled: 0, decoded: 0, reused: 0 };
+    return Array.from({ length: this.#stages }, (_, node) => ({
+      node: nodeIndex(node),
+      sourceGeneration: this.#generation,
+      ...counts,
+      recomputed: 0,
+      padding: 0,
+      computeUs: 1,
+    }));
+  }
+}
+
+export const toyToken = (hash: number): TokenId => tokenId(hash % 97);
+
+/** The tokens that an undisturbed ring draws after a prompt. */
+export function toyCompletion(prompt: readonly number[], count: number): number[] {
+  let hash = 1;
+  const feed = (token: number): void => {
+    hash = (Math.imul(hash, 31) + token + 7) >>> 0;
+  };
+  for (const token of prompt) feed(token);
+  const drawn: number[] = [];
+  while (drawn.length < count) {
+    const token = toyToken(hash);
+    drawn.push(token);
+    feed(token);
+  }
+  return drawn;
+}

@@ -1,0 +1,122 @@
+/** Everything that can happen to an agent, as data: what `step` decides about. */
+import type { FinishReason } from '../protocol/finish.ts';
+import type { P4Error } from '../protocol/errors.ts';
+import type {
+  Generation,
+  HostName,
+  LoadId,
+  NodeIndex,
+  RequestId,
+  RingName,
+  SessionId,
+  SliceId,
+  TokenId,
+} from '../protocol/ids.ts';
+import type { HopItem } from '../protocol/hop-items.ts';
+import type { Plan } from '../protocol/plan.ts';
+import type { Sampling } from '../protocol/sampling.ts';
+import type { Vocabulary } from './head/vocabulary.ts';
+import type { CallId, LinkedEdge } from './calls.ts';
+import type { LoadAdmitted } from './records.ts';
+
+export type Input = OperatorInput | NodeInput | LinkInput | OuterInput | RingInput;
+export type InputKind = Input['kind'];
+
+/** A call names a ring and carries the generation it believes in (G3). */
+interface Addressed {
+  readonly call: CallId;
+  readonly ring: RingName;
+  readonly generation: Generation;
+}
+
+export type OperatorInput =
+  | ({ readonly kind: 'load' } & Addressed & LoadOrder)
+  | ({ readonly kind: 'link' } & Addressed)
+  | ({ readonly kind: 'probe'; readonly nonce: number; readonly atMs: number } & Addressed)
+  | { readonly kind: 'probe-timeout'; readonly ring: RingName; readonly nonce: number }
+  | ({ readonly kind: 'unload'; readonly digestMatches: boolean } & Addressed)
+  /** At start, before anything else: a load that the journal holds and no unload ended. */
+  | ({ readonly kind: 'restored' } & Omit<LoadAdmitted, 'kind'>);
+
+export interface LoadOrder {
+  readonly load: LoadId;
+  readonly plan: Plan;
+  readonly planDigest: string;
+  readonly assignment: string;
+  /** One for each stage of the ring. */
+  readonly placements: readonly Placement[];
+  /** Salted digest of the generation, for the record (G4). */
+  readonly generationDigest: { readonly salt: string; readonly hash: string };
+  /** Whether the generation fits the digest of the load that stands under this ring's name; false if none does. */
+  readonly digestMatches: boolean;
+}
+
+export interface Placement {
+  readonly sliceId: SliceId;
+  readonly address: string;
+  readonly port: number;
+}
+
+interface OfNode {
+  readonly ring: RingName;
+  readonly load: LoadId;
+  readonly node: NodeIndex;
+  /** Which start of the stage this is news of; news of a former one changes nothing (R2). */
+  readonly incarnation: number;
+}
+
+export type NodeInput =
+  /** `vocabulary` from the head stage, `null` from the others. */
+  | ({ readonly kind: 'stage-loaded'; readonly pid: number; readonly vocabulary: Vocabulary | null } & OfNode)
+  | ({ readonly kind: 'stage-lost'; readonly error: P4Error } & OfNode)
+  | ({ readonly kind: 'stage-stopped' } & OfNode);
+
+export type LinkInput =
+  | { readonly kind: 'links-up'; readonly ring: RingName; readonly load: LoadId; readonly links: readonly LinkedEdge[] }
+  | { readonly kind: 'link-lost'; readonly ring: RingName; readonly load: LoadId; readonly error: P4Error };
+
+export type OuterInput =
+  | ({ readonly kind: 'open-session' } & Addressed)
+  | ({ readonly kind: 'submit'; readonly session: SessionId } & Addressed & Submission)
+  | ({ readonly kind: 'cancel'; readonly session: SessionId; readonly request: RequestId } & Addressed)
+  | ({ readonly kind: 'close-session'; readonly session: SessionId } & Addressed)
+  | ({ readonly kind: 'settle'; readonly session: SessionId; readonly request: RequestId } & Addressed);
+
+export interface Submission {
+  readonly prompt: readonly TokenId[];
+  readonly sampling: Sampling;
+  readonly stopStrings: readonly string[];
+  readonly maxTokens: number;
+  readonly ignoreEnd: boolean;
+}
+
+export type RingInput =
+  /** What came all the way round to the head. */
+  | {
+      readonly kind: 'returned';
+      readonly ring: RingName;
+      readonly load: LoadId;
+      readonly items: readonly HopItem[];
+      readonly atMs: number;
+    }
+  /** The head stage has finished a frame. */
+  | { readonly kind: 'frame-finished'; readonly ring: RingName; readonly load: LoadId };
+
+/** How a request's end is told to its readers. */
+export interface RequestEnd {
+  readonly reason: FinishReason;
+  readonly text: string;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly detail: string;
+}
+
+export interface RequestAddress {
+  readonly ring: RingName;
+  readonly load: LoadId;
+  readonly session: SessionId;
+  readonly request: RequestId;
+}
+
+/** Where a stage's agent runs; equal hosts hop by function call (E2). */
+export const hostOf = (plan: Plan, node: NodeIndex): HostName | undefined => plan.stages[node]?.host;

@@ -1,0 +1,136 @@
+/**
+ * What the journal knows of its records without reading or counting them (J3): the loads and their numbers, which of
+ * them still live, and how much room the requests that were let in may still need.
+ *
+ * Built from every record when the journal is opened, carried on with each record that is committed.
+ */
+import { assert, present } from '../../protocol/assert.ts';
+import type { LoadId } from '../../protocol/ids.ts';
+import { limits } from '../../protocol/limits.ts';
+import type { JournalRecord, LoadAdmitted, RequestAdmitted, SessionOpened } from '../records.ts';
+import type { Row } from './record-codec.ts';
+
+/** Records that promise others: after them, records that end what they began must still fit. */
+export type Admission = LoadAdmitted | SessionOpened | RequestAdmitted;
+
+/** Bytes that a row and its index entry take in the file, apart from the body: the longest token row takes 56. */
+const rowBytes = 64;
+/** Node changes, a ring's readiness and end, the closing of its sessions: what a load adds after its admission. */
+const loadEndingBytes = 256 * 1024;
+/** The end and the settlement of a request: a receipt of about 150 bytes for each stage. */
+const requestEndingBytes = 1024 + limits.stages * 192;
+
+export class Ledger {
+  readonly #numbers = new Map<LoadId, number>();
+  readonly #loads = new Map<number, LoadId>();
+  /** By number of each load that has not ended: bytes its requests may still write. */
+  readonly #live = new Map<number, Map<number, number>>();
+  #reservedBytes = 0;
+
+  get reservedBytes(): number {
+    return this.#reservedBytes;
+  }
+
+  /** Number of the load's `load-admitted` record. */
+  numberOf(load: LoadId): number | undefined {
+    return this.#numbers.get(load);
+  }
+
+  loadOf(number: number): LoadId | undefined {
+    return this.#loads.get(number);
+  }
+
+  /** Numbers of the loads that have not ended, oldest first. */
+  liveLoads(): readonly number[] {
+    return [...this.#live.keys()];
+  }
+
+  /** Takes note of a record that the journal holds or is about to write. `load` is the number of its load. */
+  note(record: JournalRecord, load: number): void {
+    switch (record.kind) {
+      case 'load-admitted':
+        assert(!this.#numbers.has(record.load), 'a load is admitted once');
+        this.#numbers.set(record.load, load);
+        this.#loads.set(load, record.load);
+        this.#live.set(load, new Map());
+        this.#reservedBytes += loadEndingBytes;
+        return;
+      case 'load-ended':
+        this.#endLoad(load);
+        return;
+      case 'request-admitted':
+        this.#reserve(load, record.request, promisedBytes(record));
+        return;
+      case 'token-emitted':
+        this.#use(load, record.request);
+        return;
+      case 'request-settled':
+        this.#release(load, record.request);
+        return;
+      case 'node-changed':
+      case 'ring-ready':
+      case 'session-opened':
+      case 'session-closed':
+      case 'request-ended':
+        return;
+    }
+  }
+
+  #reserve(load: number, request: number, bytes: number): void {
+    const requests = this.#live.get(load);
+    if (requests === undefined || requests.has(request)) return;
+    requests.set(request, bytes);
+    this.#reservedBytes += bytes;
+  }
+
+  #use(load: number, request: number): void {
+    const requests = this.#live.get(load);
+    const left = requests?.get(request);
+    if (requests === undefined || left === undefined || left < requestEndingBytes + rowBytes) return;
+    requests.set(request, left - rowBytes);
+    this.#reservedBytes -= rowBytes;
+  }
+
+  #release(load: number, request: number): void {
+    const requests = this.#live.get(load);
+    this.#reservedBytes -= requests?.get(request) ?? 0;
+    requests?.delete(request);
+  }
+
+  #endLoad(load: number): void {
+    const requests = this.#live.get(load);
+    if (requests === undefined) return;
+    for (const request of [...requests.keys()]) this.#release(load, request);
+    this.#live.delete(load);
+    this.#reservedBytes -= loadEndingBytes;
+  }
+}
+
+/** Bytes that a row counts for. */
+export const recordBytes = (row: Row): number => rowBytes + (row.body === null ? 0 : Buffer.byteLength(row.body));
+
+/** Upper bound in bytes of what an admission writes at once and promises for later. */
+export function admissionBytes(record: Admission): number {
+  switch (record.kind) {
+    case 'load-admitted':
+      return rowBytes + 1024 + record.assignment.length * 2 + loadEndingBytes;
+    case 'session-opened':
+      return 2 * (rowBytes + 64);
+    case 'request-admitted':
+      return rowBytes + requestBodyBytes(record) + promisedBytes(record);
+  }
+}
+
+function requestBodyBytes({ prompt, sampling, stopStrings }: RequestAdmitted): number {
+  const tokenDigits = 11;
+  const texts = (sampling.grammar ?? '').length + stopStrings.reduce((sum, text) => sum + text.length, 0);
+  return 2048 + prompt.length * tokenDigits + sampling.logitBias.length * 48 + texts * 6;
+}
+
+function promisedBytes({ maxTokens }: RequestAdmitted): number {
+  return maxTokens * rowBytes + requestEndingBytes;
+}
+
+/** The load id behind a number that a record of this journal bears. */
+export const knownLoad = (ledger: Ledger, number: number): LoadId =>
+  present(ledger.loadOf(number), 'a record stands behind the admission of its load');

@@ -1,0 +1,56 @@
+/** The pieces that steps are made of. */
+import { P4Error } from '../protocol/errors.ts';
+import type { Generation, LoadId, RingName } from '../protocol/ids.ts';
+import type { CallId, CallReply } from './calls.ts';
+import type { Effect } from './effects.ts';
+import { withEntry, withoutEntry } from './head/head-state.ts';
+import type { AgentState, LiveRing, RingState } from './state.ts';
+import type { Step } from './step.ts';
+
+export const unchanged = (state: AgentState): Step => ({ state, records: [], effects: [] });
+
+export const replied = (state: AgentState, call: CallId, reply: CallReply): Step => ({
+  state,
+  records: [],
+  effects: [{ kind: 'reply', call, reply }],
+});
+
+export const refused = (state: AgentState, call: CallId, error: P4Error): Step =>
+  replied(state, call, { kind: 'refused', error });
+
+export const withRing = (state: AgentState, ring: RingState): AgentState => ({
+  ...state,
+  rings: withEntry(state.rings, ring.ring, ring),
+});
+
+export const withoutRing = (state: AgentState, ring: RingName): AgentState => ({
+  ...state,
+  rings: withoutEntry(state.rings, ring),
+});
+
+export const replyTo = (calls: readonly CallId[], reply: CallReply): Effect[] =>
+  calls.map((call) => ({ kind: 'reply', call, reply }));
+
+/** The live ring that a call means, or why it is refused: unknown, or of another generation (G3). */
+export function addressedRing(
+  state: AgentState,
+  at: { readonly ring: RingName; readonly generation: Generation },
+): { kind: 'ring'; ring: LiveRing } | { kind: 'refused'; error: P4Error } {
+  const ring = state.rings.get(at.ring);
+  if (ring === undefined)
+    return { kind: 'refused', error: new P4Error('RING_UNKNOWN', { ring: at.ring, host: state.host }) };
+  if (ring.kind === 'claimed') {
+    return { kind: 'refused', error: new P4Error('RING_EMPTY', { ring: at.ring, host: state.host }) };
+  }
+  if (ring.generation !== at.generation) return { kind: 'refused', error: generationMismatch(state, at.ring) };
+  return { kind: 'ring', ring };
+}
+
+export const generationMismatch = (state: AgentState, ring: RingName): P4Error =>
+  new P4Error('GENERATION_MISMATCH', { ring, host: state.host });
+
+/** The live ring of this very load; news of a former load finds none. */
+export function ringOfLoad(state: AgentState, of: { readonly ring: RingName; readonly load: LoadId }): LiveRing | null {
+  const ring = state.rings.get(of.ring);
+  return ring?.kind === 'live' && ring.load === of.load ? ring : null;
+}

@@ -1,0 +1,140 @@
+/** The ways of every live ring through this agent, and the links that carry them; runs the effects that concern them. */
+import { P4Error } from '../protocol/errors.ts';
+import type { HostName, LoadId, NodeIndex, RingName } from '../protocol/ids.ts';
+import { limits } from '../protocol/limits.ts';
+import type { TlsIdentity } from '../protocol/tls-identity.ts';
+import type { LinkedEdge } from './calls.ts';
+import type { DialledEdge, Effect } from './effects.ts';
+import type { Input } from './inputs.ts';
+import { dialLink } from './links/link-sender.ts';
+import type { EdgeAddress, EdgeAnswer, Link } from './links/link.ts';
+import type { HopTrail } from './records.ts';
+import { RingRoutes } from './route/ring-routes.ts';
+import type { AgentState, LiveRing } from './state.ts';
+import { edgeFault } from './step-link.ts';
+
+export interface RingsOptions {
+  readonly host: HostName;
+  readonly tls: TlsIdentity;
+  readonly state: () => AgentState;
+  readonly dispatch: (input: Input) => void;
+  readonly trail: (hop: HopTrail) => void;
+}
+
+export class Rings {
+  readonly #options: RingsOptions;
+  readonly #routes = new Map<LoadId, RingRoutes>();
+
+  constructor(options: RingsOptions) {
+    this.#options = options;
+  }
+
+  /** The routes of a ring's load, made when its first stage is there. */
+  routesOf(ring: LiveRing): RingRoutes {
+    const standing = this.#routes.get(ring.load);
+    if (standing !== undefined) return standing;
+    const { host, trail, dispatch } = this.#options;
+    const at = { ring: ring.ring, load: ring.load };
+    const routes = new RingRoutes({
+      ...{ load: ring.load, generation: ring.generation, host, trail },
+      hosts: ring.plan.stages.map((stage) => stage.host),
+      events: {
+        returned: (items) => {
+          dispatch({ kind: 'returned', ...at, items, atMs: performance.now() });
+        },
+        frameFinished: () => {
+          dispatch({ kind: 'frame-finished', ...at });
+        },
+        lost: (error) => {
+          this.#routes.delete(ring.load);
+          dispatch({ kind: 'link-lost', ...at, error });
+        },
+      },
+    });
+    this.#routes.set(ring.load, routes);
+    return routes;
+  }
+
+  linksOf(load: LoadId): readonly Link[] {
+    return this.#routes.get(load)?.links ?? [];
+  }
+
+  /** Decides about an edge that another agent opens to this one. */
+  answer(edge: EdgeAddress, peer: HostName): EdgeAnswer {
+    const state = this.#options.state();
+    const error = edgeFault(state, edge, peer);
+    if (error !== null) return { kind: 'refused', error };
+    const ring = state.rings.get(edge.ring);
+    if (ring?.kind !== 'live') return { kind: 'refused', error: new P4Error('RING_UNKNOWN', { ring: edge.ring }) };
+    return this.routesOf(ring).incoming(edge);
+  }
+
+  send({ load, items, tokens }: Extract<Effect, { kind: 'send-frame' }>): void {
+    this.#routes.get(load)?.send({ items, tokens });
+  }
+
+  cut(load: LoadId): void {
+    this.#routes.get(load)?.close();
+    this.#routes.delete(load);
+  }
+
+  /** Dials every edge that leaves this host; all of them, or the ring is told why not (A3). */
+  dial({ ring, load, edges }: Extract<Effect, { kind: 'dial-links' }>): void {
+    const { dispatch } = this.#options;
+    const dialled = edges.map((edge) => this.#dialOne(load, edge));
+    Promise.all(dialled).then(
+      (links) => {
+        this.#adopt({ ring, load, links });
+      },
+      (error: unknown) => {
+        void Promise.allSettled(dialled).then((outcomes) => {
+          for (const outcome of outcomes) if (outcome.status === 'fulfilled') outcome.value.close();
+        });
+        if (!(error instanceof P4Error)) throw error;
+        dispatch({ kind: 'link-lost', ring, load, error });
+      },
+    );
+  }
+
+  #adopt({ ring, load, links }: { ring: RingName; load: LoadId; links: readonly Link[] }): void {
+    const live = this.#options.state().rings.get(ring);
+    if (live?.kind !== 'live' || live.load !== load || live.phase.kind !== 'linking') {
+      for (const link of links) link.close();
+      return;
+    }
+    const routes = this.routesOf(live);
+    for (const link of links) routes.addLink(link);
+    const linked = links.map((link): LinkedEdge => {
+      const { source, destination } = link.edge;
+      return { source, destination, address: link.address, peer: link.peer };
+    });
+    this.#options.dispatch({ kind: 'links-up', ring, load, links: linked });
+  }
+
+  #dialOne(load: LoadId, edge: DialledEdge): Promise<Link> {
+    const { ring, generation, source, destination, host, address, port } = edge;
+    return dialLink({
+      edge: { ring, generation, source, destination },
+      peerHost: host,
+      address,
+      port,
+      tls: this.#options.tls,
+      deadlineMs: limits.linkMs,
+      events: {
+        acknowledged: (count) => this.#routes.get(load)?.acknowledged(source, count),
+        lost: (error) => {
+          this.#linkLost(ring, load, error);
+        },
+      },
+    });
+  }
+
+  #linkLost(ring: RingName, load: LoadId, error: P4Error): void {
+    this.#options.dispatch({ kind: 'link-lost', ring, load, error });
+  }
+
+  /** A stage of this host put out a frame. */
+  output(load: LoadId, node: NodeIndex, frame: Uint8Array<ArrayBuffer>): void {
+    this.#routes.get(load)?.output(node, frame);
+  }
+}

@@ -1,0 +1,164 @@
+/** All ways of one live ring through this agent: its nodes, the edges between them, and the edges that come in and go out. */
+import { P4Error } from '../../protocol/errors.ts';
+import { decodeFrame, decodeHeader, encodeFrame } from '../../protocol/hop-frame.ts';
+import type { HopItem } from '../../protocol/hop-items.ts';
+import { nodeIndex, type Generation, type HostName, type LoadId, type NodeIndex } from '../../protocol/ids.ts';
+import type { FrameDraft } from '../head/schedule.ts';
+import type { EdgeAddress, EdgeAnswer, Link } from '../links/link.ts';
+import type { HopTrail } from '../records.ts';
+import { LocalEdge, RemoteEdge, ReturnEdge, type FrameBytes } from './edge.ts';
+import { NodeRoute } from './node-route.ts';
+
+export interface RingRoutesOptions {
+  readonly load: LoadId;
+  readonly generation: Generation;
+  readonly host: HostName;
+  /** The host of each stage, in ring order. */
+  readonly hosts: readonly HostName[];
+  readonly trail: (hop: HopTrail) => void;
+  readonly events: RingRouteEvents;
+}
+
+export interface RingRouteEvents {
+  returned(items: readonly HopItem[]): void;
+  frameFinished(): void;
+  /** The ring cannot go on; called at most once. */
+  lost(error: P4Error): void;
+}
+
+const head = nodeIndex(0);
+
+export class RingRoutes {
+  readonly #options: RingRoutesOptions;
+  readonly #nodes = new Map<NodeIndex, NodeRoute>();
+  readonly #links = new Map<NodeIndex, RemoteEdge>();
+  #frameNumber = 0n;
+  #isClosed = false;
+
+  constructor(options: RingRoutesOptions) {
+    this.#options = options;
+  }
+
+  /** Adds a loaded stage; the edges between stages of this host follow by themselves. */
+  addStage(node: NodeIndex, sendToStage: (frame: FrameBytes) => void): void {
+    const { generation } = this.#options;
+    this.#nodes.set(node, new NodeRoute({ node, generation, sendToStage }));
+    for (const [index, route] of this.#nodes) if (route.edge === null) this.#joinLocally(index, route);
+  }
+
+  /** Adds a dialled link; `events` of the link lead to `acknowledged` and `lost`. */
+  addLink(link: Link): void {
+    const edge = new RemoteEdge(link, this.#options.load, this.#options.trail);
+    this.#links.set(link.edge.source, edge);
+    this.#nodes.get(link.edge.source)?.leadTo(edge);
+  }
+
+  acknowledged(source: NodeIndex, count: number): void {
+    this.#links.get(source)?.acknowledged(count);
+    this.#nodes.get(source)?.feed();
+  }
+
+  get links(): readonly Link[] {
+    return [...this.#links.values()].map(({ link }) => link);
+  }
+
+  /** What a stage of this host put out. */
+  output(node: NodeIndex, frame: FrameBytes): void {
+    this.#guarded(() => this.#nodes.get(node)?.output(frame));
+  }
+
+  /** Sends the head's next frame into its stage. */
+  send({ items, tokens }: FrameDraft): void {
+    const route = this.#nodes.get(head);
+    if (route === undefined || this.#isClosed) return;
+    const frame = encodeFrame({
+      source: head,
+      destination: head,
+      generation: this.#options.generation,
+      number: ++this.#frameNumber,
+      completes: 0,
+      items,
+      tokens: Uint32Array.from(tokens),
+      hidden: null,
+    });
+    this.#guarded(() => {
+      route.accept(frame, () => {
+        this.#options.events.frameFinished();
+      });
+    });
+  }
+
+  /** The receiving side of an edge from another agent; `edge` was found to be one of this ring. */
+  incoming(edge: EdgeAddress): EdgeAnswer {
+    return {
+      kind: 'accepted',
+      receive: (frame, finished) => {
+        this.#guarded(() => {
+          this.#receive(edge, frame, finished);
+        });
+      },
+      closed: (error) => {
+        const { ring, source } = edge;
+        this.#lose(error ?? new P4Error('LINK_LOST', { ring, stage: source, host: this.#options.hosts[source] ?? '' }));
+      },
+    };
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const route of this.#nodes.values()) route.close();
+    for (const edge of this.#links.values()) edge.close();
+    this.#nodes.clear();
+    this.#links.clear();
+  }
+
+  #receive(edge: EdgeAddress, frame: FrameBytes, finished: () => void): void {
+    const header = decodeHeader(frame);
+    if (header.generation !== this.#options.generation) throw new P4Error('GENERATION_MISMATCH', { ring: edge.ring });
+    if (header.source !== edge.source || header.destination !== edge.destination) {
+      throw new P4Error('FRAME_INVALID', { field: 'source', found: header.source });
+    }
+    if (edge.destination === head) {
+      this.#options.events.returned(decodeFrame(frame).items);
+      finished();
+    } else this.#nodes.get(edge.destination)?.accept(frame, finished);
+  }
+
+  #joinLocally(index: NodeIndex, route: NodeRoute): void {
+    const { hosts, host, events } = this.#options;
+    const next = nodeIndex((index + 1) % hosts.length);
+    if (hosts[next] !== host) return;
+    if (next === head) {
+      route.leadTo(
+        new ReturnEdge((items) => {
+          events.returned(items);
+        }),
+      );
+      return;
+    }
+    const nextRoute = this.#nodes.get(next);
+    if (nextRoute !== undefined) {
+      route.leadTo(
+        new LocalEdge(nextRoute, () => {
+          route.feed();
+        }),
+      );
+    }
+  }
+
+  #guarded(work: () => void): void {
+    if (this.#isClosed) return;
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof P4Error)) throw error;
+      this.#lose(error);
+    }
+  }
+
+  #lose(error: P4Error): void {
+    if (this.#isClosed) return;
+    this.close();
+    this.#options.events.lost(error);
+  }
+}

@@ -1,0 +1,181 @@
+/** The Outer service: sessions, requests and what comes out of them, at the agent of a ring's head. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { P4Error } from '../../protocol/errors.ts';
+import { generation, nodeIndex, requestId, ringName, sessionId, tokenId, type TokenId } from '../../protocol/ids.ts';
+import { limits } from '../../protocol/limits.ts';
+import type * as messages from '../../protocol/messages.ts';
+import { parseSampling } from '../../protocol/sampling-check.ts';
+import type { SettlementState } from '../calls.ts';
+import type { Input } from '../inputs.ts';
+import type { Leases } from '../leases.ts';
+import { addressedRing } from '../outcome.ts';
+import type { PendingCalls } from '../pending-calls.ts';
+import type { EventSender, RpcHandlers } from '../rpc/calls.ts';
+import type { Stages } from '../stages.ts';
+import type { AgentState, LiveRing } from '../state.ts';
+import type { TranscriptEvent, Transcripts } from '../transcripts.ts';
+
+export interface OuterServiceOptions {
+  readonly state: () => AgentState;
+  readonly dispatch: (input: Input) => void;
+  readonly calls: PendingCalls;
+  readonly transcripts: Transcripts;
+  readonly leases: Leases;
+  readonly stages: Pick<Stages, 'tokenize'>;
+}
+
+export function outerService(options: OuterServiceOptions): RpcHandlers['Outer'] {
+  const { calls, dispatch } = options;
+  return {
+    OpenSession: (request, _caller, stream) => openSession(options, request, stream),
+    Submit: (request) => submit(options, request),
+    Gather: (request, _caller, stream) => gather(options, request, stream),
+    Cancel: (request) =>
+      calls.ask('cancelled', (call) => {
+        dispatch({ kind: 'cancel', call, ...requestOf(request) });
+      }),
+    CloseSession: async (request) => {
+      await calls.ask('session-closed', (call) => {
+        dispatch({ kind: 'close-session', call, ...sessionOf(request) });
+      });
+      return {};
+    },
+    Settle: async (request) => {
+      const ring = liveRing(options.state(), request);
+      const { settlement } = await calls.ask('settlement', (call) => {
+        dispatch({ kind: 'settle', call, ...requestOf(request) });
+      });
+      return settlementMessage(ring, settlement);
+    },
+  };
+}
+
+/** The stream is the session's lease: when it ends, so does the session, after its time to linger. */
+async function openSession(
+  { state, dispatch, calls, leases }: OuterServiceOptions,
+  request: messages.OpenSessionRequest,
+  stream: EventSender<messages.SessionOpened>,
+): Promise<void> {
+  const at = { ring: ringName(request.ring), generation: generation(request.generation) };
+  const opened = await calls.ask('session-opened', (call) => {
+    dispatch({ kind: 'open-session', call, ...at });
+  });
+  const { session, contextTokens } = opened;
+  const load = liveRing(state(), request).load;
+  void stream.send({ session, contextTokens });
+  const ended = await leases.held({ load, session }, stream.signal);
+  if (ended === 'session-ended') return;
+  await delay(Math.min(request.lingerMs, limits.lingerMs), undefined, { ref: false });
+  await calls
+    .ask('session-closed', (call) => {
+      dispatch({ kind: 'close-session', call, ...at, session });
+    })
+    .catch((error: unknown) => {
+      // The ring went first, and the session with it.
+      if (!(error instanceof P4Error)) throw error;
+    });
+}
+
+async function submit(options: OuterServiceOptions, request: messages.SubmitRequest): Promise<messages.SubmitReply> {
+  const { state, dispatch, calls } = options;
+  const sampling = parseSampling(parseJson(request.sampling));
+  if (request.maxTokens === 0)
+    throw new P4Error('INVALID_ARGUMENT', { what: 'max tokens', found: 0, expected: 'at least 1' });
+  checkStops(request.stop);
+  const ring = liveRing(state(), request);
+  const prompt = await promptTokens(options, ring, request);
+  const { request: id, promptTokens: count } = await calls.ask('submitted', (call) => {
+    const { stop: stopStrings, maxTokens, ignoreEnd } = request;
+    dispatch({ kind: 'submit', call, ...sessionOf(request), prompt, sampling, stopStrings, maxTokens, ignoreEnd });
+  });
+  return { request: id, promptTokens: count };
+}
+
+async function promptTokens(
+  { stages }: OuterServiceOptions,
+  ring: LiveRing,
+  request: messages.SubmitRequest,
+): Promise<readonly TokenId[]> {
+  if (request.prompt === 'tokens') return request.tokens.ids.map(tokenId);
+  if (request.prompt !== 'text') {
+    throw new P4Error('INVALID_ARGUMENT', { what: 'prompt', found: 'nothing', expected: 'text or token ids' });
+  }
+  const bytes = Buffer.byteLength(request.text);
+  if (bytes > limits.promptBytes) {
+    throw new P4Error('INVALID_ARGUMENT', {
+      what: 'prompt',
+      found: `${bytes} bytes`,
+      expected: `at most ${limits.promptBytes}`,
+    });
+  }
+  // The text of a session begins once: later prompts go on where it is.
+  const addSpecial = (ring.head?.sessions.get(sessionId(request.session))?.history.length ?? 0) === 0;
+  const { text, parseSpecial } = request;
+  return stages.tokenize({ load: ring.load, node: nodeIndex(0) }, { text, addSpecial, parseSpecial });
+}
+
+async function gather(
+  { state, transcripts }: OuterServiceOptions,
+  request: messages.GatherRequest,
+  stream: EventSender<messages.GatherEvent>,
+): Promise<void> {
+  const { ring, load } = liveRing(state(), request);
+  const of = { ring, load, session: sessionId(request.session), request: requestId(request.request) };
+  if (!transcripts.has(of)) throw new P4Error('REQUEST_UNKNOWN', { ring, request: of.request });
+  for await (const event of transcripts.read(of, request.from, stream.signal)) {
+    await stream.send(gatherMessage(event));
+  }
+}
+
+function gatherMessage(event: TranscriptEvent): messages.GatherEvent {
+  return event.kind === 'token' ? { event: 'token', token: event.token } : { event: 'end', end: event.end };
+}
+
+function settlementMessage(ring: LiveRing, settlement: SettlementState): messages.Settlement {
+  if (settlement.kind === 'running') return { state: 'running', reason: '', stages: [], emitted: 0 };
+  const { reason, receipts, emitted } = settlement;
+  const stages = receipts.map((receipt): messages.SettledStage => {
+    const { node, prefilled, decoded, reused, recomputed, padding, computeUs } = receipt;
+    const stage = ring.plan.stages[node];
+    const { first = 0, last = 0 } = stage?.layers ?? {};
+    return {
+      ...{ node, host: stage?.host ?? '', firstLayer: first, lastLayer: last },
+      ...{ prefilled, decoded, reused, recomputed, padding, computeMs: computeUs / 1000 },
+    };
+  });
+  return { state: 'settled', reason, stages, emitted };
+}
+
+/** @throws the refusal of a ring that is not there, or is of another generation (G3) */
+function liveRing(state: AgentState, request: { readonly ring: string; readonly generation: string }): LiveRing {
+  const addressed = addressedRing(state, { ring: ringName(request.ring), generation: generation(request.generation) });
+  if (addressed.kind === 'refused') throw addressed.error;
+  return addressed.ring;
+}
+
+function sessionOf(request: messages.SessionCommand) {
+  const { ring, generation: number, session } = request;
+  return { ring: ringName(ring), generation: generation(number), session: sessionId(session) };
+}
+
+function requestOf(request: messages.RequestCommand) {
+  return { ...sessionOf(request), request: requestId(request.request) };
+}
+
+function checkStops(stops: readonly string[]): void {
+  const wrong = stops.find((stop) => stop === '' || Buffer.byteLength(stop) > limits.stopStringBytes);
+  if (wrong === undefined && stops.length <= limits.stopStrings) return;
+  throw new P4Error('INVALID_ARGUMENT', {
+    what: 'stop strings',
+    found: wrong === undefined ? `${stops.length} of them` : `one of ${Buffer.byteLength(wrong)} bytes`,
+    expected: `at most ${limits.stopStrings}, each of 1 to ${limits.stopStringBytes} bytes`,
+  });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return text === '' ? {} : JSON.parse(text);
+  } catch (cause) {
+    throw new P4Error('INVALID_ARGUMENT', { what: 'sampling', found: 'no JSON', expected: 'an object as JSON' }, cause);
+  }
+}

@@ -1,0 +1,192 @@
+/** The stage processes of this agent: starts, loads, asks and ends them, and tells `step` what became of each. */
+import { join } from 'node:path';
+import type { AgentConfig } from '../protocol/agent-config.ts';
+import { present } from '../protocol/assert.ts';
+import { P4Error } from '../protocol/errors.ts';
+import type { LoadId, NodeIndex, TokenId } from '../protocol/ids.ts';
+import type { StageFacts, StageLoad, StageReport } from '../protocol/stage-control.ts';
+import type { Effect, StartStage } from './effects.ts';
+import { vocabularyFrom, type Vocabulary } from './head/vocabulary.ts';
+import type { Input } from './inputs.ts';
+import type { LoadWatch } from './load-watch.ts';
+import type { Log } from './log.ts';
+import type { Rings } from './rings.ts';
+import { StageConnection, type TokenizeOptions } from './stages/stage-connection.ts';
+import type { StageHandle, StageLauncher } from './stages/stage-launcher.ts';
+import type { AgentState } from './state.ts';
+
+export interface StagesOptions {
+  readonly config: Pick<AgentConfig, 'runtimeFolder' | 'slicesFolder'>;
+  readonly launcher: StageLauncher;
+  readonly rings: Rings;
+  readonly watch: LoadWatch;
+  readonly state: () => AgentState;
+  readonly dispatch: (input: Input) => void;
+  readonly log: Log;
+}
+
+interface StageAddress {
+  readonly load: LoadId;
+  readonly node: NodeIndex;
+}
+
+/** One start of a stage; `stopping` from the moment that its end is wanted. */
+interface Running {
+  readonly start: StartStage;
+  handle: StageHandle | null;
+  connection: StageConnection | null;
+  stopping: boolean;
+}
+
+export class Stages {
+  readonly #options: StagesOptions;
+  /** By incarnation. */
+  readonly #running = new Map<number, Running>();
+
+  constructor(options: StagesOptions) {
+    this.#options = options;
+  }
+
+  start(effect: StartStage): void {
+    const running: Running = { start: effect, handle: null, connection: null, stopping: false };
+    this.#running.set(effect.incarnation, running);
+    this.#bringUp(running).catch((error: unknown) => {
+      this.#lost(running, error);
+    });
+  }
+
+  stop({ incarnation }: Extract<Effect, { kind: 'stop-stage' }>): void {
+    const running = this.#running.get(incarnation);
+    if (running === undefined) return;
+    running.stopping = true;
+    void this.#end(running);
+  }
+
+  /** Ends every stage; resolves when none is left. */
+  async stopAll(): Promise<void> {
+    for (const running of this.#running.values()) running.stopping = true;
+    await Promise.all([...this.#running.values()].map((running) => this.#end(running)));
+  }
+
+  /** @throws STAGE_LOST, TOKENIZER_ABSENT and what else the stage refuses a text with */
+  tokenize(of: StageAddress, { text, ...options }: { text: string } & TokenizeOptions): Promise<readonly TokenId[]> {
+    return this.#connectionOf(of).tokenize(text, options);
+  }
+
+  /** `null` when the stage does not answer. */
+  async report(of: StageAddress): Promise<StageReport | null> {
+    try {
+      return await this.#connectionOf(of).report();
+    } catch (error) {
+      if (error instanceof P4Error) return null;
+      throw error;
+    }
+  }
+
+  async #bringUp(running: Running): Promise<void> {
+    const { launcher, watch, config } = this.#options;
+    const { order, incarnation } = running.start;
+    const { ring, load, node } = order;
+    const tell = (phase: string, fraction: number): void => {
+      watch.tell(load, { node, phase, fraction, pid: running.handle?.pid ?? 0 });
+    };
+    tell('starting', 0);
+    const folder = join(config.runtimeFolder, `${load.slice(0, 8)}.${node}.${incarnation}`);
+    const handle = await launcher.start({
+      ring,
+      node,
+      folder,
+      log: (line) => {
+        this.#relay(running, line);
+      },
+    });
+    running.handle = handle;
+    if (running.stopping) return this.#end(running);
+    const connection = await StageConnection.open({
+      folder,
+      gone: handle.gone,
+      onLost: (error) => {
+        this.#lost(running, error);
+      },
+    });
+    running.connection = connection;
+    void handle.exited.then(({ status, signal, lastWords }) => {
+      const exit = signal ?? `status ${String(status)}`;
+      this.#lost(running, new P4Error('STAGE_LOST', { ring, node, host: this.#options.state().host, exit, lastWords }));
+    });
+    const facts = await connection.load(this.#loadOf(running.start), (fraction) => {
+      tell('loading', fraction);
+    });
+    await connection.attach({ ring, node, generation: order.stage.generation }, (frame) => {
+      this.#options.rings.output(load, node, frame);
+    });
+    const vocabulary = node === 0 ? await readVocabulary(connection, facts) : null;
+    this.#enter(running, vocabulary);
+    tell('loaded', 1);
+  }
+
+  /** The stage is up: frames may come its way, and `step` is told. */
+  #enter(running: Running, vocabulary: Vocabulary | null): void {
+    const { rings, state, dispatch } = this.#options;
+    const { order, incarnation } = running.start;
+    const { ring, load, node } = order;
+    const live = state().rings.get(ring);
+    if (running.stopping || live?.kind !== 'live' || live.load !== load) return;
+    const connection = present(running.connection, 'a stage is connected before it is entered');
+    rings.routesOf(live).addStage(node, (frame) => {
+      connection.sendFrame(frame);
+    });
+    const pid = present(running.handle, 'a stage runs before it is entered').pid;
+    dispatch({ kind: 'stage-loaded', ring, load, node, incarnation, pid, vocabulary });
+  }
+
+  #loadOf({ order }: StartStage): StageLoad {
+    return { ...order.stage, slicePath: join(this.#options.config.slicesFolder, `${order.stage.sliceId}.gguf`) };
+  }
+
+  /** News of a stage's end by itself; its process is ended too if it still runs. Only the first news counts. */
+  #lost(running: Running, error: unknown): void {
+    const { order, incarnation } = running.start;
+    if (!(error instanceof P4Error)) throw error;
+    if (running.stopping) return;
+    running.stopping = true;
+    const { ring, load, node } = order;
+    const host = this.#options.state().host;
+    this.#options.log({ event: 'stage-lost', ring, node, code: error.code });
+    const named = new P4Error(error.code, { ...error.facts, ring, node, host }, error);
+    void this.#end(running);
+    this.#options.dispatch({ kind: 'stage-lost', ring, load, node, incarnation, error: named });
+  }
+
+  /** Ends the process, if there is one, and says so once. */
+  async #end(running: Running): Promise<void> {
+    const { order, incarnation } = running.start;
+    running.connection?.stop();
+    running.connection?.close();
+    await running.handle?.stop();
+    if (!this.#running.delete(incarnation)) return;
+    const { ring, load, node } = order;
+    this.#options.log({ event: 'stage-stopped', ring, node });
+    this.#options.dispatch({ kind: 'stage-stopped', ring, load, node, incarnation });
+  }
+
+  #connectionOf({ load, node }: StageAddress): StageConnection {
+    for (const { start, connection, stopping } of this.#running.values()) {
+      const isIt = start.order.load === load && start.order.node === node;
+      if (isIt && connection !== null && !stopping) return connection;
+    }
+    throw new P4Error('STAGE_LOST', { node, host: this.#options.state().host });
+  }
+
+  #relay(running: Running, line: Parameters<Parameters<StageLauncher['start']>[0]['log']>[0]): void {
+    const { ring, node } = running.start.order;
+    const said = line.kind === 'text' ? line.text : JSON.stringify(line.record);
+    this.#options.log({ event: 'stage-said', ring, node, said });
+  }
+}
+
+/** A model without a tokenizer still has token ids: they have no text. */
+async function readVocabulary(connection: StageConnection, facts: StageFacts): Promise<Vocabulary> {
+  if (facts.hasTokenizer) return vocabularyFrom(await connection.vocabulary());
+  return { size: facts.vocabularySize, piece: () => new Uint8Array(0), endsGeneration: () => false };
+}

@@ -1,0 +1,140 @@
+/** What an agent says of itself, its rings, stages, links and journal. */
+import { readFileSync } from 'node:fs';
+import { availableParallelism, totalmem } from 'node:os';
+import type { LoadId, NodeIndex, RingName } from '../protocol/ids.ts';
+import type * as messages from '../protocol/messages.ts';
+import { protocolVersion } from '../protocol/protocol-version.ts';
+import type { StageReport } from '../protocol/stage-control.ts';
+import type { HeadState } from './head/head-state.ts';
+import type { JournalStats } from './journal/journal.ts';
+import type { Link } from './links/link.ts';
+import type { AgentState, LiveRing, NodeState, RingState } from './state.ts';
+
+export interface StatusSources {
+  readonly state: () => AgentState;
+  readonly journal: () => JournalStats;
+  readonly linksOf: (load: LoadId) => readonly Link[];
+  /** `null` when the stage does not answer in time. */
+  readonly stageReport: (of: { load: LoadId; node: NodeIndex }) => Promise<StageReport | null>;
+}
+
+const release = readRelease();
+
+/** What is shown of a stage that does not answer. */
+const nothingRun: StageReport = {
+  residentBytes: 0,
+  cpuSeconds: 0,
+  decodes: 0,
+  prefilledRows: 0,
+  decodedRows: 0,
+  paddingRows: 0,
+  computeSeconds: 0,
+  kvCellsUsed: 0,
+};
+
+export class StatusReport {
+  readonly #sources: StatusSources;
+
+  constructor(sources: StatusSources) {
+    this.#sources = sources;
+  }
+
+  describe(): messages.AgentDescription {
+    return {
+      host: this.#sources.state().host,
+      version: release,
+      protocol: protocolVersion.major,
+      machineId: machineId(),
+      cores: availableParallelism(),
+      memoryBytes: String(totalmem()),
+      pid: process.pid,
+    };
+  }
+
+  /** @param ring `null` for all */
+  async status(ring: RingName | null): Promise<messages.StatusReply> {
+    const rings = [...this.#sources.state().rings.values()].filter((state) => ring === null || state.ring === ring);
+    const { state, records, databaseBytes } = this.#sources.journal();
+    const cpu = process.cpuUsage();
+    return {
+      agent: this.describe(),
+      rings: await Promise.all(rings.map((each) => this.#ring(each))),
+      journal: { state, records: String(records), bytes: String(databaseBytes) },
+      cpuSeconds: (cpu.user + cpu.system) / 1e6,
+      residentBytes: String(process.memoryUsage.rss()),
+    };
+  }
+
+  async #ring(ring: RingState): Promise<messages.RingStatus> {
+    const named = { ring: ring.ring, loadId: ring.load, planDigest: ring.planDigest };
+    if (ring.kind === 'claimed') {
+      const reason = 'the stages ended with the agent or the machine: load the same plan again';
+      return { ...named, phase: 'claimed', reason, nodes: [], links: [], head: null };
+    }
+    const nodes = await Promise.all([...ring.nodes].map(([node, state]) => this.#node(ring, node, state)));
+    return {
+      ...named,
+      phase: ring.phase.kind,
+      reason: ring.phase.kind === 'lost' ? ring.phase.error.message : '',
+      nodes,
+      links: this.#sources.linksOf(ring.load).map(linkStatus),
+      head: ring.head === null ? null : headStatus(ring.head),
+    };
+  }
+
+  async #node(ring: LiveRing, node: NodeIndex, state: NodeState): Promise<messages.NodeStatus> {
+    const answer = state.kind === 'loaded' ? await this.#sources.stageReport({ load: ring.load, node }) : null;
+    const report = answer ?? nothingRun;
+    const { first = 0, last = 0 } = ring.plan.stages[node]?.layers ?? {};
+    return {
+      ...{ node, host: this.#sources.state().host, firstLayer: first, lastLayer: last },
+      state: state.kind,
+      reason: state.kind === 'lost' ? state.error.message : '',
+      pid: state.kind === 'loaded' ? state.pid : 0,
+      residentBytes: String(report.residentBytes),
+      cpuSeconds: report.cpuSeconds,
+      decodes: String(report.decodes),
+      prefilledRows: String(report.prefilledRows),
+      decodedRows: String(report.decodedRows),
+      paddingRows: String(report.paddingRows),
+      computeSeconds: report.computeSeconds,
+      kvCellsUsed: report.kvCellsUsed,
+    };
+  }
+}
+
+function linkStatus(link: Link): messages.LinkStatus {
+  const { source, destination } = link.edge;
+  const { frames, bytes, bytesAcknowledged, unacknowledged, ackP50Ms, ackP99Ms } = link.stats();
+  return {
+    ...{ source, destination, peer: link.peer, unacknowledged, ackP50Ms, ackP99Ms },
+    ...{ frames: String(frames), bytes: String(bytes), bytesAcknowledged: String(bytesAcknowledged) },
+  };
+}
+
+function headStatus(head: HeadState): messages.HeadStatus {
+  let running = 0;
+  for (const request of head.requests.values()) if (request.kind === 'running') running++;
+  return {
+    sessionsOpen: head.sessions.size,
+    sessionsLimit: head.slots.length,
+    requestsRunning: running,
+    requestsFinished: String(head.finished),
+    tokensEmitted: String(head.emitted),
+  };
+}
+
+/** Empty where the machine has none. */
+function machineId(): string {
+  try {
+    return readFileSync('/etc/machine-id', 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
+
+function readRelease(): string {
+  const file: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  const version = typeof file === 'object' && file !== null && 'version' in file ? file.version : null;
+  return typeof version === 'string' ? version : 'unknown';
+}

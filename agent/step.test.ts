@@ -1,0 +1,400 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { P4Error, type ErrorCode } from '../protocol/errors.ts';
+import { defaultSampling } from '../protocol/sampling.ts';
+import {
+  generation,
+  hostName,
+  loadId,
+  nodeIndex,
+  requestId,
+  ringName,
+  sessionId,
+  sliceId,
+  tokenId,
+  type HostName,
+} from '../protocol/ids.ts';
+import type { Plan } from '../protocol/plan.ts';
+import type { CallId, CallReply } from './calls.ts';
+import type { Effect, StartStage } from './effects.ts';
+import { toyCompletion, ToyRing } from './head/toy-ring.ts';
+import type { Input } from './inputs.ts';
+import type { JournalRecord } from './records.ts';
+import type { AgentState } from './state.ts';
+import { step } from './step.ts';
+
+const alpha = hostName('alpha');
+const ring = ringName('toy');
+const load = loadId('0'.repeat(31) + '1');
+const right = generation('17592186044417');
+const wrong = generation('17592186044418');
+const call = (id: number): CallId => id as CallId;
+
+const planOver = (hosts: readonly HostName[], sessions = 4): Plan => ({
+  ring,
+  model: 'toy.gguf',
+  contextTokens: 64,
+  sessions,
+  kv: { keys: 'f16', values: 'f16' },
+  decode: 'fast',
+  stages: hosts.map((host, index) => ({
+    index: nodeIndex(index),
+    host,
+    layers: { first: index, last: index },
+    device: { kind: 'cpu' },
+    threads: 1,
+  })),
+});
+
+const loadInput = (plan: Plan, changes: Partial<Extract<Input, { kind: 'load' }>> = {}): Input => ({
+  kind: 'load',
+  call: call(1),
+  ring,
+  generation: right,
+  load,
+  plan,
+  planDigest: 'digest',
+  assignment: '{}',
+  placements: plan.stages.map(() => ({ sliceId: sliceId('a'.repeat(64)), address: '127.0.0.1', port: 7400 })),
+  generationDigest: { salt: '', hash: '' },
+  digestMatches: false,
+  ...changes,
+});
+
+/** An agent whose effects are run by a toy ring, one dispatch after another; everything it did is kept to look at. */
+class ToyAgent {
+  state: AgentState = { host: alpha, rings: new Map(), nextIncarnation: 1 };
+  readonly toy: ToyRing;
+  readonly records: JournalRecord[] = [];
+  readonly replies = new Map<CallId, CallReply>();
+  readonly tokens: number[] = [];
+  readonly ends: Extract<Effect, { kind: 'publish-end' }>[] = [];
+  readonly started: StartStage[] = [];
+  readonly stopped: number[] = [];
+  /** Frames that the head stage has not finished; `turn` runs the oldest. */
+  readonly frames: Extract<Effect, { kind: 'send-frame' }>[] = [];
+
+  constructor(stages = 1) {
+    this.toy = new ToyRing(stages, right);
+  }
+
+  dispatch(input: Input): this {
+    const next = step(this.state, input);
+    this.state = next.state;
+    this.records.push(...next.records);
+    for (const effect of next.effects) this.#run(effect);
+    return this;
+  }
+
+  turn(): boolean {
+    const frame = this.frames.shift();
+    if (frame === undefined) return false;
+    const items = this.toy.run(frame);
+    this.dispatch({ kind: 'frame-finished', ring, load });
+    this.dispatch({ kind: 'returned', ring, load, items, atMs: 1 });
+    return true;
+  }
+
+  turnAll(): this {
+    while (this.turn());
+    return this;
+  }
+
+  refusal(id: number): ErrorCode | null {
+    const reply = this.replies.get(call(id));
+    return reply?.kind === 'refused' ? reply.error.code : null;
+  }
+
+  #run(effect: Effect): void {
+    if (effect.kind === 'reply') this.replies.set(effect.call, effect.reply);
+    if (effect.kind === 'send-frame') this.frames.push(effect);
+    if (effect.kind === 'publish-token') this.tokens.push(effect.token);
+    if (effect.kind === 'publish-end') this.ends.push(effect);
+    if (effect.kind === 'start-stage') this.started.push(effect);
+    if (effect.kind === 'stop-stage') this.stopped.push(effect.incarnation);
+  }
+}
+
+const vocabulary = { size: 100, piece: () => Buffer.from('x'), endsGeneration: () => false };
+
+function stageUp(agent: ToyAgent, index: number): void {
+  const started = agent.started[index];
+  assert.ok(started !== undefined);
+  const { node } = started.order;
+  const { incarnation } = started;
+  agent.dispatch({
+    kind: 'stage-loaded',
+    ring,
+    load,
+    node,
+    incarnation,
+    pid: 1,
+    vocabulary: node === 0 ? vocabulary : null,
+  });
+}
+
+function readyAgent(sessions = 4): ToyAgent {
+  const agent = new ToyAgent().dispatch(loadInput(planOver([alpha], sessions)));
+  stageUp(agent, 0);
+  agent.dispatch({ kind: 'link', call: call(2), ring, generation: right });
+  agent.dispatch({ kind: 'probe', call: call(3), ring, generation: right, nonce: 5, atMs: 0 }).turnAll();
+  assert.equal(agent.replies.get(call(3))?.kind, 'probed');
+  return agent;
+}
+
+const open = (agent: ToyAgent, id: number): ToyAgent =>
+  agent.dispatch({ kind: 'open-session', call: call(id), ring, generation: right });
+
+interface Ask {
+  readonly session: number;
+  readonly prompt: readonly number[];
+  readonly maxTokens: number;
+}
+
+const submit = (agent: ToyAgent, id: number, { session, prompt, maxTokens }: Ask): ToyAgent =>
+  agent.dispatch({
+    kind: 'submit',
+    call: call(id),
+    ring,
+    generation: right,
+    session: sessionId(session),
+    prompt: prompt.map(tokenId),
+    sampling: defaultSampling,
+    stopStrings: [],
+    maxTokens,
+    ignoreEnd: false,
+  });
+
+describe('a load', () => {
+  it('is written down before a stage starts, and answered when the last stage is up', () => {
+    const agent = new ToyAgent(2).dispatch(loadInput(planOver([alpha, alpha])));
+    assert.deepEqual(
+      agent.records.map(({ kind }) => kind),
+      ['load-admitted'],
+    );
+    stageUp(agent, 0);
+    assert.equal(agent.replies.size, 0);
+    stageUp(agent, 1);
+    assert.deepEqual(agent.replies.get(call(1)), { kind: 'loaded', confirmed: false });
+  });
+
+  it('confirms what stands when it comes again (G6)', () => {
+    const agent = readyAgent().dispatch(loadInput(planOver([alpha]), { call: call(9) }));
+    assert.deepEqual(agent.replies.get(call(9)), { kind: 'loaded', confirmed: true });
+    assert.equal(agent.started.length, 1);
+  });
+
+  it('refuses another load of the name, and the same generation with another plan (G6)', () => {
+    const agent = readyAgent();
+    agent.dispatch(loadInput(planOver([alpha]), { call: call(8), generation: wrong }));
+    agent.dispatch(loadInput(planOver([alpha]), { call: call(9), planDigest: 'another' }));
+    assert.equal(agent.refusal(8), 'RING_TAKEN');
+    assert.equal(agent.refusal(9), 'PLAN_DIFFERS');
+    assert.equal(agent.started.length, 1);
+    assert.deepEqual(agent.stopped, []);
+  });
+
+  it('that fails on one stage ends the others and leaves nothing of itself', () => {
+    const agent = new ToyAgent(2).dispatch(loadInput(planOver([alpha, alpha])));
+    stageUp(agent, 0);
+    const error = new P4Error('SLICE_MISMATCH');
+    agent.dispatch({ kind: 'stage-lost', ring, load, node: nodeIndex(1), incarnation: 2, error });
+    assert.equal(agent.replies.size, 0, 'the answer waits until nothing stands');
+    agent.dispatch({ kind: 'stage-stopped', ring, load, node: nodeIndex(0), incarnation: 1 });
+    assert.equal(agent.refusal(1), 'SLICE_MISMATCH');
+    assert.equal(agent.state.rings.size, 0);
+    assert.deepEqual(agent.records.at(-1), { kind: 'load-ended', load, by: 'failed-load' });
+  });
+
+  it('found in the journal after a restart is loaded by its own generation only (G4, R2)', () => {
+    const agent = new ToyAgent();
+    const claim = { ring, load, planDigest: 'digest', assignment: '{}', generationDigest: { salt: '', hash: '' } };
+    agent.dispatch({ kind: 'restored', ...claim });
+    agent.dispatch(loadInput(planOver([alpha]), { call: call(4), digestMatches: false }));
+    assert.equal(agent.refusal(4), 'RING_TAKEN');
+    open(agent, 5);
+    assert.equal(agent.refusal(5), 'RING_EMPTY');
+    agent.dispatch(loadInput(planOver([alpha]), { call: call(6), digestMatches: true }));
+    stageUp(agent, 0);
+    assert.equal(agent.replies.get(call(6))?.kind, 'loaded');
+    assert.ok(!agent.records.some(({ kind }) => kind === 'load-admitted'), 'the claim stands already');
+  });
+});
+
+describe('a call of another generation', () => {
+  it('is refused and changes nothing (G3)', () => {
+    const agent = open(readyAgent(), 10);
+    const before = agent.state;
+    const at = { ring, generation: wrong };
+    const session = sessionId(1);
+    agent.dispatch({ kind: 'unload', call: call(20), ...at, digestMatches: false });
+    agent.dispatch({ kind: 'open-session', call: call(21), ...at });
+    agent.dispatch({ kind: 'close-session', call: call(22), ...at, session });
+    agent.dispatch({ kind: 'settle', call: call(23), ...at, session, request: requestId(1) });
+    agent.dispatch({ kind: 'link', call: call(24), ...at });
+    for (const id of [20, 21, 22, 23, 24]) assert.equal(agent.refusal(id), 'GENERATION_MISMATCH');
+    assert.equal(agent.state, before);
+  });
+});
+
+describe('a request', () => {
+  it('draws what the undisturbed ring draws, is recorded token by token, and settles once', () => {
+    const agent = open(readyAgent(), 10);
+    submit(agent, 11, { session: 1, prompt: [5, 6, 7], maxTokens: 8 }).turnAll();
+    assert.deepEqual(agent.tokens, toyCompletion([5, 6, 7], 8));
+    assert.equal(agent.ends[0]?.end.reason, 'length');
+    const emitted = agent.records.filter((record) => record.kind === 'token-emitted');
+    assert.deepEqual(
+      emitted.map(({ token }) => token),
+      agent.tokens,
+    );
+    const settled = agent.records.filter((record) => record.kind === 'request-settled');
+    assert.equal(settled.length, 1);
+    assert.deepEqual(
+      settled[0]?.receipts.map(({ prefilled, decoded }) => [prefilled, decoded]),
+      [[3, 7]],
+    );
+  });
+
+  it('goes on in its session where the last one ended: only new rows run', () => {
+    const agent = open(readyAgent(), 10);
+    submit(agent, 11, { session: 1, prompt: [5, 6, 7], maxTokens: 4 }).turnAll();
+    const first = [...agent.tokens];
+    submit(agent, 12, { session: 1, prompt: [8], maxTokens: 3 }).turnAll();
+    assert.deepEqual(agent.tokens.slice(4), toyCompletion([5, 6, 7, ...first, 8], 3));
+    const last = agent.records.findLast((record) => record.kind === 'request-settled');
+    assert.deepEqual(
+      last?.receipts.map(({ reused, prefilled }) => [reused, prefilled]),
+      [[6, 2]],
+    );
+  });
+
+  it('of several sessions draws the same as alone, and shares its frames', () => {
+    const agent = readyAgent(5);
+    const sessions = [1, 2, 3, 4, 5];
+    for (const session of sessions) open(agent, 10 + session);
+    for (const session of sessions) {
+      submit(agent, 20 + session, { session, prompt: [session, 50], maxTokens: 6 });
+    }
+    const shared = new Map<number, number>();
+    while (agent.frames.length > 0) {
+      const rows = agent.frames[0]?.items.filter(({ kind }) => kind === 'rows').length ?? 0;
+      shared.set(rows, (shared.get(rows) ?? 0) + 1);
+      agent.turn();
+    }
+    for (const session of sessions) {
+      const drawn = agent.records.filter((record) => record.kind === 'token-emitted' && record.session === session);
+      const tokens = drawn.map((record) => (record.kind === 'token-emitted' ? record.token : -1));
+      assert.deepEqual(tokens, toyCompletion([session, 50], 6));
+    }
+    assert.ok(
+      [...shared.keys()].some((rows) => rows > 1),
+      'rows of several sessions went together',
+    );
+  });
+
+  it('refuses what cannot run, and changes nothing', () => {
+    const agent = open(readyAgent(), 10);
+    submit(agent, 11, { session: 1, prompt: Array.from({ length: 65 }, () => 1), maxTokens: 1 });
+    submit(agent, 12, { session: 1, prompt: [100], maxTokens: 1 });
+    submit(agent, 13, { session: 1, prompt: [], maxTokens: 1 });
+    submit(agent, 14, { session: 7, prompt: [1], maxTokens: 1 });
+    const codes = [11, 12, 13, 14].map((id) => agent.refusal(id));
+    assert.deepEqual(codes, ['PROMPT_TOO_LONG', 'TOKEN_OUT_OF_RANGE', 'PROMPT_EMPTY', 'SESSION_UNKNOWN']);
+    assert.ok(!agent.records.some(({ kind }) => kind === 'request-admitted'));
+  });
+
+  it('ends when its context is full, with every row that fits', () => {
+    const agent = open(readyAgent(), 10);
+    submit(agent, 11, { session: 1, prompt: Array.from({ length: 60 }, () => 1), maxTokens: 100 }).turnAll();
+    assert.equal(agent.ends[0]?.end.reason, 'context-full');
+    assert.equal(agent.tokens.length, 5, '60 rows of prompt, 4 of tokens, and the token that the last row drew');
+  });
+
+  it('takes a doubled draw once (E1)', () => {
+    const agent = open(readyAgent(), 10);
+    submit(agent, 11, { session: 1, prompt: [5], maxTokens: 3 });
+    const frame = agent.frames[0];
+    assert.ok(frame !== undefined);
+    const token = { kind: 'token', session: sessionId(1), request: requestId(1), step: 0, token: tokenId(43) } as const;
+    agent.dispatch({ kind: 'returned', ring, load, items: [token], atMs: 1 });
+    agent.dispatch({ kind: 'returned', ring, load, items: [token], atMs: 1 });
+    assert.deepEqual(agent.tokens, [43]);
+  });
+});
+
+describe('a client that goes away', () => {
+  it('frees its slot at once and its leases with the next frame, in the middle of a prompt or of a text', () => {
+    for (const turns of [0, 1, 5]) {
+      const agent = open(readyAgent(1), 10);
+      submit(agent, 11, { session: 1, prompt: Array.from({ length: 40 }, (_, index) => index), maxTokens: 20 });
+      for (let count = 0; count < turns; count++) agent.turn();
+      agent.dispatch({ kind: 'close-session', call: call(12), ring, generation: right, session: sessionId(1) });
+      assert.equal(agent.ends[0]?.end.reason, 'cancelled');
+      assert.equal(open(agent, 13).replies.get(call(13))?.kind, 'session-opened', 'the one slot is free again');
+      agent.dispatch({ kind: 'close-session', call: call(14), ring, generation: right, session: sessionId(2) });
+      agent.turnAll();
+      assert.equal(agent.toy.openLeases, 0);
+      assert.equal(agent.records.filter(({ kind }) => kind === 'request-settled').length, 1);
+    }
+  });
+});
+
+describe('a ring whose sessions are all taken', () => {
+  it('says that it is busy', () => {
+    const agent = open(open(readyAgent(1), 10), 11);
+    assert.equal(agent.refusal(11), 'RING_BUSY');
+  });
+});
+
+describe('a lost stage', () => {
+  it('ends its ring’s requests with where it was, and news of a former start changes nothing (R2)', () => {
+    const agent = open(readyAgent(), 10);
+    submit(agent, 11, { session: 1, prompt: [5], maxTokens: 9 }).turn();
+    const before = agent.state;
+    const error = new P4Error('STAGE_LOST', { ring, node: 0, host: alpha });
+    agent.dispatch({ kind: 'stage-lost', ring, load, node: nodeIndex(0), incarnation: 99, error });
+    assert.equal(agent.state, before);
+    agent.dispatch({ kind: 'stage-lost', ring, load, node: nodeIndex(0), incarnation: 1, error });
+    assert.equal(agent.ends[0]?.end.reason, 'ring-lost');
+    assert.match(agent.ends[0].end.detail, /STAGE_LOST.*host alpha/);
+    submit(agent, 12, { session: 1, prompt: [5], maxTokens: 9 });
+    assert.equal(agent.refusal(12), 'STAGE_LOST');
+  });
+});
+
+describe('a receipt of another generation', () => {
+  it('stops its node at once and loses the ring (G5)', () => {
+    const agent = open(readyAgent(), 10);
+    submit(agent, 11, { session: 1, prompt: [5], maxTokens: 1 });
+    const receipt = {
+      node: nodeIndex(0),
+      prefilled: 1,
+      decoded: 0,
+      reused: 0,
+      recomputed: 0,
+      padding: 0,
+      computeUs: 0,
+    };
+    const receipts = [{ ...receipt, sourceGeneration: wrong }];
+    const end = { kind: 'end', session: sessionId(1), request: requestId(1), receipts } as const;
+    agent.dispatch({ kind: 'returned', ring, load, items: [end], atMs: 1 });
+    assert.deepEqual(agent.stopped, [1]);
+    open(agent, 12);
+    assert.equal(agent.refusal(12), 'RECEIPT_GENERATION_MISMATCH');
+  });
+});
+
+describe('an unload', () => {
+  it('ends requests, links and stages, is answered when nothing stands, and frees the name', () => {
+    const agent = open(readyAgent(), 10);
+    submit(agent, 11, { session: 1, prompt: [5], maxTokens: 9 }).turn();
+    agent.dispatch({ kind: 'unload', call: call(12), ring, generation: right, digestMatches: false });
+    assert.deepEqual(agent.stopped, [1]);
+    assert.equal(agent.replies.get(call(12)), undefined);
+    agent.dispatch({ kind: 'stage-stopped', ring, load, node: nodeIndex(0), incarnation: 1 });
+    assert.deepEqual(agent.replies.get(call(12)), { kind: 'unloaded', stages: 1 });
+    assert.equal(agent.ends[0]?.end.reason, 'ring-lost');
+    assert.equal(agent.state.rings.size, 0);
+  });
+});

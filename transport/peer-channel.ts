@@ -1,0 +1,117 @@
+/**
+ * A connection to one agent, for whoever calls it: mutual TLS with a check of who answers, and errors that say why.
+ *
+ * It connects with the first call, and again with a later call when it was lost. No environment variable redirects it.
+ */
+import { Client, ChannelCredentials, connectivityState, status, type ChannelOptions } from '@grpc/grpc-js';
+
+import { P4Error } from '../protocol/errors.ts';
+import type { HostName } from '../protocol/ids.ts';
+import { limits } from '../protocol/limits.ts';
+import { addressText, grpcTarget, type NetAddress } from '../protocol/net-address.ts';
+import { identityOf, type PeerIdentity } from '../protocol/peer-identity.ts';
+import { diagnose } from './connection-diagnosis.ts';
+import { errorOf, statusFacts, type CallStatus } from '../protocol/rpc-error.ts';
+import { secureContext, type TlsIdentity } from '../protocol/tls-identity.ts';
+
+export interface Peer extends NetAddress {
+  /** Whose certificate the agent must show. */
+  readonly host: HostName;
+}
+
+export interface PeerChannelOptions {
+  readonly peer: Peer;
+  readonly tls: TlsIdentity;
+  /**
+   * What is wrong with the identity that the server's certificate proves (`null`: it names nobody); `null` when nothing
+   * is. Absent: CERTIFICATE_REFUSED unless it is the agent of the peer's host.
+   */
+  readonly refusal?: (found: PeerIdentity | null) => P4Error | null;
+}
+
+export class PeerChannel {
+  readonly peer: Peer;
+  /** For calls; closed by `close`. */
+  readonly client: Client;
+  readonly #tls: TlsIdentity;
+  /** Why the server's identity was refused by the latest handshake that came so far. */
+  #refused: P4Error | null = null;
+
+  /** @throws CERTIFICATE_UNUSABLE */
+  constructor({ peer, tls, refusal = (found) => wrongHost(peer, found) }: PeerChannelOptions) {
+    this.peer = peer;
+    this.#tls = tls;
+    const credentials = ChannelCredentials.createFromSecureContext(secureContext(tls), {
+      checkServerIdentity: (_host, certificate) => {
+        this.#refused = refusal(identityOf(certificate));
+        return this.#refused ?? undefined;
+      },
+    });
+    this.client = new Client(grpcTarget(peer), credentials, channelOptions(peer));
+  }
+
+  /** Calls under way fail with CANCELLED. */
+  close(): void {
+    this.client.close();
+  }
+
+  /** Makes of a call's bad end the error to show: the one the agent sent, else the reason as far as it can be found out. */
+  async failure(end: CallStatus, method: string): Promise<P4Error> {
+    const sent = errorOf(end);
+    if (sent !== null) return sent;
+    if (end.code === status.CANCELLED) return new P4Error('CANCELLED', { by: 'the caller', method });
+    if (end.code === status.UNAVAILABLE) return this.#connectionFailure();
+    if (end.code !== status.DEADLINE_EXCEEDED)
+      return new P4Error('RPC_FAILED', { ...this.#facts(), method, ...statusFacts(end) });
+    if (this.#isConnected()) return new P4Error('RPC_TIMED_OUT', { ...this.#facts(), method });
+    return this.#refused ?? new P4Error('AGENT_UNREACHABLE', { ...this.#facts(), why: 'no answer in time' });
+  }
+
+  #isConnected(): boolean {
+    return this.client.getChannel().getConnectivityState(false) === connectivityState.READY;
+  }
+
+  async #connectionFailure(): Promise<P4Error> {
+    if (this.#refused !== null) return this.#refused;
+    const found = await diagnose({ at: this.peer, tls: this.#tls, serverName: this.peer.host });
+    switch (found.kind) {
+      case 'certificate-refused':
+        return new P4Error('CERTIFICATE_REFUSED', { ...this.#facts(), refusedBy: found.by, why: found.why });
+      case 'unreachable':
+        return new P4Error('AGENT_UNREACHABLE', { ...this.#facts(), why: found.why });
+      case 'answers':
+        return new P4Error('AGENT_UNREACHABLE', { ...this.#facts(), why: 'the connection was lost' });
+    }
+  }
+
+  #facts(): { readonly host: string; readonly address: string; readonly port: number } {
+    return { host: this.peer.host, address: this.peer.address, port: this.peer.port };
+  }
+}
+
+function wrongHost(peer: Peer, found: PeerIdentity | null): P4Error | null {
+  if (found?.role === 'agent' && found.name === peer.host) return null;
+  return new P4Error('CERTIFICATE_REFUSED', {
+    address: addressText(peer),
+    expected: `agent ${peer.host}`,
+    found: found === null ? 'a certificate that names nobody' : `${found.role} ${found.name}`,
+  });
+}
+
+const channelOptions = (peer: Peer): ChannelOptions => ({
+  // The name in the handshake: an IP address is none.
+  'grpc.ssl_target_name_override': peer.host,
+  'grpc.default_authority': peer.host,
+  'grpc.max_receive_message_length': limits.grpcMessageBytes,
+  'grpc.max_send_message_length': limits.grpcMessageBytes,
+  'grpc.keepalive_time_ms': limits.rpcKeepaliveMs,
+  'grpc.keepalive_timeout_ms': limits.rpcKeepaliveAnswerMs,
+  'grpc.initial_reconnect_backoff_ms': limits.rpcReconnectMs,
+  'grpc.enable_http_proxy': 0,
+  'grpc.service_config_disable_resolution': 1,
+  // A call is repeated by whoever knows what that means, never by gRPC.
+  'grpc.enable_retries': 0,
+  'grpc.enable_channelz': 0,
+  // Its own connection: two channels to one address may expect different hosts there.
+  'grpc.use_local_subchannel_pool': 1,
+});

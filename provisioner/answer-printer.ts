@@ -1,0 +1,99 @@
+/** Prints a request as it runs, and what it took: as text or as JSON lines. Used by `infer` and by the demo. */
+import { unreachable } from '../protocol/assert.ts';
+import { isErrorCode, P4Error } from '../protocol/errors.ts';
+import { finishReasons, type FinishReason } from '../protocol/finish.ts';
+import type { RequestNews, RequestResult } from './ring-request.ts';
+import { firstTokenMs, speedLine, stageWorkLines, tokensPerSecond } from './stage-work.ts';
+import type { Terminal } from './terminal.ts';
+
+/** Reasons worth a word beside the answer; the others are its proper end, or errors. */
+const earlyReasons: Readonly<Record<string, string>> = {
+  'context-full': "The session's context is full.",
+  'grammar-dead-end': 'No token goes on as the grammar wants it.',
+};
+
+export class AnswerPrinter {
+  readonly #terminal: Terminal;
+  readonly #seed: number;
+
+  constructor(terminal: Terminal, seed: number) {
+    this.#terminal = terminal;
+    this.#seed = seed;
+  }
+
+  /** `token` lines and, before them, one `submitted` line; or the text, as it comes. */
+  news(news: RequestNews): void {
+    switch (news.kind) {
+      case 'submitted': {
+        const { promptTokens, contextTokens } = news;
+        this.#terminal.event({ event: 'submitted', seed: this.#seed, promptTokens, contextTokens });
+        return;
+      }
+      case 'token': {
+        const { index, token, text } = news.token;
+        this.#terminal.part(text);
+        this.#terminal.event({ event: 'token', index, token, text });
+        return;
+      }
+    }
+  }
+
+  /** The rest of the text, then its `end` line. */
+  end({ end }: RequestResult): void {
+    const { reason, text, promptTokens, completionTokens } = end;
+    this.#terminal.part(text);
+    // In a pipe or a file the answer stands as it is.
+    if (this.#terminal.isInteractive) this.#terminal.endLine();
+    this.#terminal.event({ event: 'end', reason, text, promptTokens, completionTokens });
+    const early = earlyReasons[reason];
+    if (early !== undefined) this.#terminal.note(early);
+  }
+
+  /** The last line: usage and settlement (S2). */
+  settlement({ end, stages, emitted, times }: RequestResult): void {
+    const [head] = stages;
+    this.#terminal.event({
+      event: 'settlement',
+      seed: this.#seed,
+      usage: {
+        promptTokens: end.promptTokens,
+        completionTokens: emitted,
+        totalTokens: end.promptTokens + emitted,
+        reusedTokens: head?.reused ?? 0,
+      },
+      stages,
+      firstTokenMs: firstTokenMs(times),
+      tokensPerSecond: tokensPerSecond(times),
+    });
+  }
+}
+
+export const workLines = ({ stages, times }: RequestResult): readonly string[] => [
+  ...stageWorkLines(stages),
+  `The ring: ${speedLine(times)}.`,
+];
+
+/** @throws the error of a request that the ring did not carry out: its text is not whole */
+export function requireFinished({ end: { reason, detail } }: RequestResult): void {
+  if (!isFinishReason(reason)) throw new P4Error('RPC_FAILED', { what: 'finish reason', found: reason });
+  switch (reason) {
+    case 'end-of-generation':
+    case 'stop-string':
+    case 'length':
+    case 'context-full':
+    case 'grammar-dead-end':
+      return;
+    case 'refused':
+      throw new P4Error('REQUEST_REFUSED', { detail });
+    case 'ring-lost':
+      throw new P4Error('RING_LOST', { detail });
+    case 'journal-failed':
+      throw new P4Error(isErrorCode(detail) ? detail : 'RING_LOST', { detail });
+    case 'cancelled':
+      throw new P4Error('CANCELLED', { by: 'the ring' });
+    default:
+      unreachable(reason);
+  }
+}
+
+const isFinishReason = (text: string): text is FinishReason => finishReasons.some((reason) => reason === text);

@@ -1,0 +1,106 @@
+/** `load`: cuts a plan's model, loads its ring, and says where the generation stands. */
+import type { Command } from 'commander';
+
+import { P4Error } from '../protocol/errors.ts';
+import { layersText, type Device, type Plan } from '../protocol/plan.ts';
+import type { CutSlice } from '../model/slice-cutter.ts';
+import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
+import { FleetConnection } from './fleet-connection.ts';
+import { generationPath } from './generation-path.ts';
+import type { LoadOutcome } from './loader-step.ts';
+import { openPlan } from './opened-plan.ts';
+import { loadRing } from './ring-load.ts';
+import { chosenState, stateOptionText } from './state-option.ts';
+import type { StateFolder } from './state-folder.ts';
+import type { Terminal } from './terminal.ts';
+import { bytesText, tableLines } from './text-table.ts';
+
+interface LoadOptions {
+  readonly state?: string;
+  readonly json?: boolean;
+}
+
+export function addLoadCommand(program: Command): void {
+  program
+    .command('load')
+    .description("cuts a plan's model and loads its stages; tells a ring that is loaded again")
+    .argument('<plan>', 'the plan file')
+    .option('--state <folder>', stateOptionText)
+    .option('--json', 'print JSON lines')
+    .action((plan: string, options: LoadOptions) =>
+      runCommand(modeOf(options), (context) => load(userPath(plan), chosenState(options.state), context)),
+    );
+}
+
+async function load(planPath: string, state: StateFolder, context: CommandContext): Promise<number> {
+  const opened = await openPlan(planPath);
+  const fleet = await FleetConnection.open(state);
+  try {
+    const { outcome, slices } = await loadRing({ opened, state, fleet }, context);
+    reportLoad(context.terminal, { plan: opened.plan, state, slices, outcome });
+  } finally {
+    fleet.close();
+  }
+  return 0;
+}
+
+export interface LoadReport {
+  readonly plan: Plan;
+  readonly state: StateFolder;
+  readonly slices: readonly CutSlice[];
+  readonly outcome: LoadOutcome;
+}
+
+/** @throws the failure of a load that failed, with what became of its parts */
+export function reportLoad(terminal: Terminal, { plan, state, slices, outcome }: LoadReport): void {
+  if (outcome.kind === 'failed') throw loadFailure(terminal, outcome);
+  const { generation } = outcome.load;
+  const file = generationPath(state, plan.ring);
+  const how = outcome.replayed ? 'stands as it was loaded before' : 'is ready';
+  terminal.line(`Ring ${plan.ring} ${how}: generation ${generation}, written in ${file}`);
+  terminal.line(stageTable(plan, slices).join('\n'));
+  terminal.event({
+    event: 'ready',
+    ring: plan.ring,
+    generation,
+    generationFile: file,
+    replayed: outcome.replayed,
+    stages: plan.stages.map(({ index, host, layers, device, threads }) => ({
+      ...{ node: index, host, layers: layersText(layers), device: deviceText(device), threads },
+      ...{ sliceId: slices[index]?.id, bytes: slices[index]?.bytes },
+    })),
+  });
+}
+
+function loadFailure(terminal: Terminal, outcome: Extract<LoadOutcome, { kind: 'failed' }>): P4Error {
+  const { failure, host, withdrawn, left } = outcome;
+  const agents = { withdrawn, left: left.map((part) => ({ host: part.host, code: part.failure.code })) };
+  terminal.event({ event: 'load-failed', host, ...agents });
+  if (withdrawn.length > 0) terminal.note(`Taken down again on: ${withdrawn.join(', ')}.`);
+  for (const part of left) {
+    terminal.note(
+      `Not taken down on ${part.host} (${part.failure.code}): run \`npm run unload\` when it answers again.`,
+    );
+  }
+  return new P4Error(failure.code, { ...(host === null ? {} : { host }), ...failure.facts });
+}
+
+/** One line for each stage. */
+export const stageTable = (plan: Plan, slices: readonly CutSlice[]): readonly string[] =>
+  tableLines(
+    [
+      { title: 'stage', align: 'right' },
+      { title: 'host', align: 'left' },
+      { title: 'layers', align: 'left' },
+      { title: 'device', align: 'left' },
+      { title: 'threads', align: 'right' },
+      { title: 'slice', align: 'right' },
+    ],
+    plan.stages.map(({ index, host, layers, device, threads }) => [
+      ...[String(index), host, layersText(layers), deviceText(device), String(threads)],
+      bytesText(slices[index]?.bytes ?? 0),
+    ]),
+  );
+
+const deviceText = (device: Device): string =>
+  device.kind === 'cpu' ? 'cpu' : `gpu ${device.index}, ${device.layers} layers`;

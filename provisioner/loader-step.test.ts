@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+
+import { generation, hostName, loadId, ringName } from '../protocol/ids.ts';
+import {
+  beginLoad,
+  loaderStep,
+  type Failure,
+  type KeptLoad,
+  type LoaderEffect,
+  type LoaderInput,
+  type LoaderState,
+  type LoadName,
+  type LoadOrder,
+  type LoadOutcome,
+} from './loader-step.ts';
+
+const [one, two, three] = [hostName('one'), hostName('two'), hostName('three')];
+const order: LoadOrder = { ring: ringName('tale'), planDigest: 'a'.repeat(64), hosts: [one, two, three] };
+const fresh: LoadName = { generation: generation('17592186044417'), loadId: loadId('0'.repeat(32)) };
+const earlier: KeptLoad = {
+  generation: generation('7'),
+  loadId: loadId('1'.repeat(32)),
+  planDigest: order.planDigest,
+  phase: 'ready',
+};
+const refusal: Failure = { code: 'AGENT_NOT_STARTED', facts: { host: 'two' } };
+const cancelled: Failure = { code: 'CANCELLED', facts: {} };
+
+/** Runs the inputs and collects what the loader asks for. */
+class Run {
+  state: LoaderState = beginLoad(order);
+  readonly effects: LoaderEffect[] = [];
+
+  give(...inputs: readonly LoaderInput[]): this {
+    for (const input of inputs) {
+      const { state, effects } = loaderStep(this.state, input);
+      this.state = state;
+      this.effects.push(...effects);
+    }
+    return this;
+  }
+
+  /** Effects as short words since the last call. */
+  words(): string[] {
+    return this.effects.splice(0).map(wordOf);
+  }
+
+  get outcome(): LoadOutcome | null {
+    const finish = this.effects.find((effect) => effect.kind === 'finish');
+    return finish?.kind === 'finish' ? finish.outcome : null;
+  }
+}
+
+const wordOf = (effect: LoaderEffect): string => {
+  if (effect.kind === 'keep') return `keep ${effect.phase}`;
+  if (effect.kind === 'finish') return `finish ${effect.outcome.kind}`;
+  return `${effect.kind === 'abandon' ? 'abandon ' : ''}${effect.command} ${effect.host}`;
+};
+
+const begin = (kept: KeptLoad | null): LoaderInput => ({ kind: 'begin', kept, fresh });
+const kept: LoaderInput = { kind: 'kept' };
+const done = (command: 'load' | 'link' | 'probe' | 'unload', ...hosts: (typeof one)[]): LoaderInput[] =>
+  hosts.map((host) => ({ kind: 'done', command, host }));
+
+describe('the loader', () => {
+  test('writes the generation down, loads everywhere, links everywhere, probes at the head, and says ready', () => {
+    const run = new Run().give(begin(null));
+    assert.deepEqual(run.words(), ['keep loading'], 'G2: nothing is sent before the file is durable');
+    assert.deepEqual(run.give(kept).words(), ['load one', 'load two', 'load three']);
+    assert.deepEqual(run.give(...done('load', three, one)).words(), []);
+    assert.deepEqual(run.give(...done('load', two)).words(), ['link one', 'link two', 'link three']);
+    assert.deepEqual(run.give(...done('link', one, two, three)).words(), ['probe one']);
+    assert.deepEqual(run.give(...done('probe', one)).words(), ['keep ready']);
+    run.give(kept);
+    assert.deepEqual(run.outcome, { kind: 'ready', load: fresh, replayed: false });
+  });
+
+  test('tells a kept load with the same plan again, under its own generation', () => {
+    for (const phase of ['loading', 'ready'] as const) {
+      const run = new Run().give(begin({ ...earlier, phase }), kept);
+      const loads = run.effects.filter((effect) => effect.kind === 'command');
+      assert.deepEqual(
+        loads.map((effect) => effect.load.generation),
+        [earlier.generation, earlier.generation, earlier.generation],
+      );
+    }
+  });
+
+  test('takes a new generation after an unload or a failed load', () => {
+    for (const phase of ['unloaded', 'failed'] as const) {
+      const run = new Run().give(begin({ ...earlier, phase }));
+      assert.deepEqual(run.effects, [{ kind: 'keep', load: fresh, phase: 'loading' }]);
+    }
+  });
+
+  test('refuses another plan while the ring is loaded, and sends nothing', () => {
+    const run = new Run().give(begin({ ...earlier, planDigest: 'b'.repeat(64) }));
+    assert.deepEqual(run.effects.length, 1);
+    assert.ok(run.outcome?.kind === 'failed' && run.outcome.failure.code === 'RING_LOADED');
+  });
+
+  test('sends nothing when the generation cannot be written down', () => {
+    const run = new Run().give(begin(null), { kind: 'keep-failed', failure: refusal });
+    assert.deepEqual(run.words(), ['keep loading', 'finish failed']);
+  });
+
+  test('takes a failed load from every agent again, then marks it failed', () => {
+    const run = new Run().give(begin(null), kept, ...done('load', one));
+    run.words();
+    run.give({ kind: 'failed', command: 'load', host: two, failure: refusal });
+    assert.deepEqual(run.words(), ['abandon load three', 'unload one', 'unload two', 'unload three']);
+    const nothing: Failure = { code: 'RING_UNKNOWN', facts: {} };
+    run.give(...done('unload', one, three), { kind: 'failed', command: 'unload', host: two, failure: nothing });
+    assert.deepEqual(run.words(), ['keep failed']);
+    run.give(kept);
+    const expected = { kind: 'failed', failure: refusal, host: two, withdrawn: [one, three], left: [] };
+    assert.deepEqual(run.outcome, expected);
+  });
+
+  test('keeps the load in its file while an agent may still hold it', () => {
+    const run = new Run().give(begin(null), kept, { kind: 'failed', command: 'load', host: two, failure: refusal });
+    run.give(...done('unload', one, three), { kind: 'failed', command: 'unload', host: two, failure: refusal });
+    assert.deepEqual(run.words().slice(-1), ['keep loading']);
+    run.give({ kind: 'keep-failed', failure: refusal });
+    assert.ok(run.outcome?.kind === 'failed' && run.outcome.left[0]?.host === two);
+  });
+
+  test('takes nothing down when a ring that stood before cannot be confirmed', () => {
+    const run = new Run().give(begin(earlier), kept, ...done('load', one));
+    run.words();
+    run.give({ kind: 'failed', command: 'load', host: two, failure: refusal });
+    assert.deepEqual(run.words(), ['abandon load three', 'finish failed']);
+  });
+
+  test('withdraws what it has told when it is cancelled', () => {
+    const early = new Run().give(begin(null), { kind: 'cancel', failure: cancelled }, kept);
+    assert.deepEqual(early.words(), ['keep loading', 'keep failed'], 'no agent has heard of it');
+    const late = new Run().give(begin(null), kept, ...done('load', one, two, three));
+    late.words();
+    late.give({ kind: 'cancel', failure: cancelled });
+    assert.deepEqual(late.words(), [
+      'abandon link one',
+      'abandon link two',
+      'abandon link three',
+      'unload one',
+      'unload two',
+      'unload three',
+    ]);
+  });
+
+  test('finishes exactly once and last, whatever arrives in whatever order', () => {
+    for (let seed = 1; seed <= 2000; seed += 1) checkRandomRun(seed);
+  });
+});
+
+/** Answers are given in random order, doubled, out of phase and mixed with failures and cancellation. */
+function checkRandomRun(seed: number): void {
+  const random = numbersFrom(seed);
+  const run = new Run();
+  const all: LoaderEffect[] = [];
+  const stands = random() < 0.3;
+  run.give(begin(stands ? earlier : null));
+  for (let step = 0; step < 400 && run.state.kind !== 'finished'; step += 1) {
+    all.push(...run.effects.splice(0));
+    run.give(randomInput(random, all));
+  }
+  all.push(...run.effects);
+  const words = all.map(wordOf);
+  const seen = `seed ${seed}: ${words.join(', ')}`;
+  assert.equal(words.filter((word) => word.startsWith('finish')).length, 1, seen);
+  assert.ok(words.at(-1)?.startsWith('finish'), seen);
+  assert.ok(words[0]?.startsWith('keep'), seen);
+  if (stands) assert.ok(!words.some((word) => word.startsWith('unload')), seen);
+  const order = ['load', 'link', 'probe'].map((phase) => words.findIndex((word) => word.startsWith(phase)));
+  const sent = order.filter((position) => position >= 0);
+  assert.deepEqual(
+    sent,
+    [...sent].sort((a, b) => a - b),
+    seen,
+  );
+}
+
+function randomInput(random: () => number, all: readonly LoaderEffect[]): LoaderInput {
+  const effect = all[Math.floor(random() * all.length)];
+  if (random() < 0.02) return { kind: 'cancel', failure: cancelled };
+  if (effect === undefined || effect.kind === 'keep') {
+    return random() < 0.1 ? { kind: 'keep-failed', failure: refusal } : { kind: 'kept' };
+  }
+  if (effect.kind !== 'command') return { kind: 'kept' };
+  const { command, host } = effect;
+  if (random() < 0.05) return { kind: 'failed', command, host, failure: refusal };
+  return { kind: 'done', command, host };
+}
+
+/** mulberry32: the same numbers for the same seed. */
+function numbersFrom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+}

@@ -1,0 +1,102 @@
+/**
+ * A plan file read, and held against what it is to run on. Every fault is told at once, each with its line.
+ */
+import { open } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+
+import { legalCuts, sliceFault } from '../model/layer-cut.ts';
+import { openModel, type ModelFile } from '../model/model-file.ts';
+import { P4Error } from '../protocol/errors.ts';
+import { faultsError, orderedFaults, type Fault } from '../protocol/fault.ts';
+import type { HostName } from '../protocol/ids.ts';
+import { pointerTo } from '../protocol/json-pointer.ts';
+import { limits } from '../protocol/limits.ts';
+import { planDigest } from '../protocol/plan-digest.ts';
+import { parsePlan, type PlanDocument } from '../protocol/plan-document.ts';
+import { checkPlanHosts, checkPlanLayers, checkPlanThreads } from '../protocol/plan-fit.ts';
+import { layersText, type Plan } from '../protocol/plan.ts';
+
+export interface OpenedPlan {
+  /** Absolute. */
+  readonly path: string;
+  readonly document: PlanDocument;
+  readonly plan: Plan;
+  /** What tells this plan from another of the same ring (G6). */
+  readonly digest: string;
+  /** The model's file, or its first shard; absolute. */
+  readonly modelPath: string;
+}
+
+/**
+ * Reads a plan by itself: its form, and what can be said without its model and hosts.
+ * @param path absolute
+ * @throws PLAN_INVALID with every fault; PLAN_UNREADABLE
+ */
+export async function openPlan(path: string): Promise<OpenedPlan> {
+  const reading = parsePlan(await readText(path), path);
+  if (reading.kind === 'faults') throw faultsError('PLAN_INVALID', reading.faults);
+  const { plan } = reading;
+  return { path, document: reading, plan, digest: planDigest(plan), modelPath: resolve(dirname(path), plan.model) };
+}
+
+/**
+ * Opens the plan's model and confirms that the plan fits it and the fleet's hosts.
+ * @throws PLAN_INVALID with every fault; what `openModel` throws
+ */
+export async function openPlanModel(opened: OpenedPlan, hosts: readonly HostName[]): Promise<ModelFile> {
+  const model = await openModel(opened.modelPath);
+  const faults = [...layerFaults(opened.document, model), ...checkPlanHosts(opened.document, hosts)];
+  if (faults.length > 0) throw faultsError('PLAN_INVALID', orderedFaults(faults));
+  return model;
+}
+
+/** @throws PLAN_INVALID where stages of one host have more threads than it has cores */
+export function checkThreads(opened: OpenedPlan, cores: ReadonlyMap<HostName, number>): void {
+  const faults = checkPlanThreads(opened.document, cores);
+  if (faults.length > 0) throw faultsError('PLAN_INVALID', orderedFaults(faults));
+}
+
+/** The plan's hosts, once each, in ring order: the first one has the head. */
+export const ringHosts = (plan: Plan): readonly HostName[] => [...new Set(plan.stages.map(({ host }) => host))];
+
+function layerFaults(document: PlanDocument, model: ModelFile): readonly Fault[] {
+  const cuts = legalCuts(model);
+  const all = cuts.length === model.layers - 1;
+  const faults = checkPlanLayers(document, {
+    layerCount: model.layers,
+    legalCuts: cuts.map((layer) => layer + 1),
+    reason: all ? null : `others would not compute what the whole ${model.architecture} model does`,
+    trainedContextTokens: model.contextTokens,
+  });
+  // A slice between two legal cuts may still not stand by itself: one without a sliding-window layer, say.
+  return faults.length > 0 ? faults : sliceFaults(document, model);
+}
+
+const sliceFaults = (document: PlanDocument, model: ModelFile): readonly Fault[] =>
+  document.plan.stages.flatMap(({ index, layers }) => {
+    const reason = sliceFault(model, layers);
+    if (reason === null) return [];
+    const path = pointerTo('stages', index, 'layers');
+    const expected = `other layers: ${reason}`;
+    return [{ ...document.locate(path), path, found: layersText(layers), expected }];
+  });
+
+/** Reads no more of a file than a plan may have, plus what shows that it is too long. */
+async function readText(path: string): Promise<string> {
+  try {
+    const handle = await open(path, 'r');
+    try {
+      const buffer = Buffer.alloc(limits.documentBytes + 1);
+      let length = 0;
+      for (;;) {
+        const { bytesRead } = await handle.read(buffer, length, buffer.length - length);
+        length += bytesRead;
+        if (bytesRead === 0 || length === buffer.length) return buffer.toString('utf8', 0, length);
+      }
+    } finally {
+      await handle.close();
+    }
+  } catch (cause) {
+    throw new P4Error('PLAN_UNREADABLE', { file: path, reason: cause instanceof Error ? cause.message : '' }, cause);
+  }
+}

@@ -1,0 +1,106 @@
+/** What agents say of themselves, as text for people. Values in, lines out. */
+import type { NodeStatus, RingStatus, StatusReply } from '../protocol/messages.ts';
+import type { P4Error } from '../protocol/errors.ts';
+import { bytesText, tableLines, type Column } from './text-table.ts';
+
+/** What asking one host's agent gave. */
+export interface HostAnswer {
+  readonly host: string;
+  readonly address: string;
+  readonly answer:
+    { readonly kind: 'status'; readonly status: StatusReply } | { readonly kind: 'error'; readonly error: P4Error };
+}
+
+const left = (title: string): Column => ({ title, align: 'left' });
+const right = (title: string): Column => ({ title, align: 'right' });
+
+const hostColumns = [left('HOST'), left('ADDRESS'), left('STATE'), right('PID'), right('MEMORY'), left('JOURNAL')];
+const nodeColumns = [
+  ...[right('NODE'), left('HOST'), left('LAYERS'), left('STATE'), right('PID'), right('MEMORY')],
+  ...[right('PREFILLED'), right('DECODED'), right('ms/row'), right('KV CELLS')],
+];
+const linkColumns = [
+  ...[left('LINK'), left('PEER'), right('FRAMES'), right('SENT')],
+  ...[right('ack p50'), right('ack p99'), right('ON THE WAY')],
+];
+
+/** The whole page: the hosts, then each ring with its nodes and links. */
+export function statusLines(answers: readonly HostAnswer[]): readonly string[] {
+  const rings = mergedRings(answers);
+  const problems = answers.flatMap(({ host, answer }) =>
+    answer.kind === 'error' ? ['', `${host}: ${answer.error.message}`] : [],
+  );
+  return [
+    ...tableLines(hostColumns, answers.map(hostRow)),
+    ...(rings.length === 0 ? ['', 'No ring is loaded.'] : rings.flatMap((ring) => ['', ...ringLines(ring)])),
+    ...problems,
+  ];
+}
+
+/** Whether every agent answers and every ring is ready on all of its hosts. */
+export const isAllReady = (answers: readonly HostAnswer[]): boolean =>
+  answers.every(
+    ({ answer }) =>
+      answer.kind === 'status' && answer.status.rings.every(({ phase }) => phase === 'ready' || phase === 'linked'),
+  ) && mergedRings(answers).every(({ parts }) => parts.some(({ head, phase }) => head !== null && phase === 'ready'));
+
+function hostRow({ host, address, answer }: HostAnswer): readonly string[] {
+  if (answer.kind === 'error') return [host, address, answer.error.code, '', '', ''];
+  const { agent, journal, residentBytes } = answer.status;
+  const journalText =
+    journal === null ? '' : `${journal.state}, ${journal.records} records, ${bytesText(Number(journal.bytes))}`;
+  return [host, address, 'up', String(agent?.pid ?? ''), bytesText(Number(residentBytes)), journalText];
+}
+
+/** One ring as its agents see it, each its own part. */
+interface MergedRing {
+  readonly ring: string;
+  readonly parts: readonly (RingStatus & { readonly host: string })[];
+}
+
+function mergedRings(answers: readonly HostAnswer[]): readonly MergedRing[] {
+  const parts = answers.flatMap(({ host, answer }) =>
+    answer.kind === 'status' ? answer.status.rings.map((ring) => ({ ...ring, host })) : [],
+  );
+  const names = [...new Set(parts.map(({ ring }) => ring))].sort();
+  return names.map((ring) => ({ ring, parts: parts.filter((part) => part.ring === ring) }));
+}
+
+function ringLines({ ring, parts }: MergedRing): readonly string[] {
+  const phases = parts.map(({ host, phase, reason }) => `${phase} on ${host}${reason === '' ? '' : ` (${reason})`}`);
+  const nodes = parts.flatMap((part) => part.nodes).sort((one, other) => one.node - other.node);
+  const links = parts.flatMap((part) => part.links).sort((one, other) => one.source - other.source);
+  const heads = parts.flatMap(({ head }) => (head === null ? [] : [head]));
+  return [
+    `Ring ${ring}: ${phases.join(', ')}`,
+    ...heads.map(
+      (head) =>
+        `  ${head.sessionsOpen} of ${head.sessionsLimit} sessions open, ${head.requestsRunning} requests running, ` +
+        `${head.requestsFinished} finished, ${head.tokensEmitted} tokens emitted`,
+    ),
+    ...indented(tableLines(nodeColumns, nodes.map(nodeRow))),
+    ...(links.length === 0
+      ? []
+      : indented(
+          tableLines(
+            linkColumns,
+            links.map((link) => [
+              ...[`${link.source} > ${link.destination}`, link.peer, link.frames, bytesText(Number(link.bytes))],
+              ...[`${link.ackP50Ms.toFixed(2)} ms`, `${link.ackP99Ms.toFixed(2)} ms`, String(link.unacknowledged)],
+            ]),
+          ),
+        )),
+  ];
+}
+
+function nodeRow(node: NodeStatus): readonly string[] {
+  const rows = Number(node.prefilledRows) + Number(node.decodedRows);
+  const state = node.reason === '' ? node.state : `${node.state} (${node.reason})`;
+  return [
+    ...[String(node.node), node.host, `${node.firstLayer}-${node.lastLayer}`, state, String(node.pid)],
+    ...[bytesText(Number(node.residentBytes)), node.prefilledRows, node.decodedRows],
+    ...[rows === 0 ? '' : ((node.computeSeconds * 1000) / rows).toFixed(2), String(node.kvCellsUsed)],
+  ];
+}
+
+const indented = (lines: readonly string[]): readonly string[] => lines.map((line) => `  ${line}`);

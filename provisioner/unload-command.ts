@@ -1,0 +1,80 @@
+/** `unload`: takes a ring down with the generation it was loaded under (G3). */
+import type { Command } from 'commander';
+
+import { P4Error } from '../protocol/errors.ts';
+import type { HostName } from '../protocol/ids.ts';
+import { limits } from '../protocol/limits.ts';
+import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
+import { FleetConnection } from './fleet-connection.ts';
+import { keepGeneration, knownGeneration, type KeptGeneration } from './generation-file.ts';
+import { openPlan, ringHosts } from './opened-plan.ts';
+import { chosenState, stateOptionText } from './state-option.ts';
+import type { StateFolder } from './state-folder.ts';
+
+interface UnloadOptions {
+  readonly state?: string;
+  readonly json?: boolean;
+}
+
+export function addUnloadCommand(program: Command): void {
+  program
+    .command('unload')
+    .description("ends a ring's stages and frees its name")
+    .argument('<plan>', 'the plan file the ring was loaded with')
+    .option('--state <folder>', stateOptionText)
+    .option('--json', 'print JSON lines')
+    .action((plan: string, options: UnloadOptions) =>
+      runCommand(modeOf(options), (context) => unload(userPath(plan), chosenState(options.state), context)),
+    );
+}
+
+/** What one agent made of the call. */
+type HostUnload =
+  | { readonly kind: 'unloaded'; readonly host: HostName; readonly stages: number }
+  | { readonly kind: 'nothing-there'; readonly host: HostName }
+  | { readonly kind: 'failed'; readonly host: HostName; readonly error: P4Error };
+
+async function unload(planPath: string, state: StateFolder, { terminal, signal }: CommandContext): Promise<number> {
+  const { plan } = await openPlan(planPath);
+  const { ring } = plan;
+  // The load's own plan, not the file's: that may have been edited since.
+  const kept = await knownGeneration(state, ring);
+  const fleet = await FleetConnection.open(state);
+  try {
+    const results = await Promise.all(ringHosts(kept.plan).map((host) => unloadOn(fleet, { host, kept, signal })));
+    const failed = results.find((result) => result.kind === 'failed');
+    if (failed !== undefined) throw failed.error;
+    await keepGeneration(state, { ...kept, phase: 'unloaded' }, kept);
+    const stages = results.reduce((sum, result) => sum + (result.kind === 'unloaded' ? result.stages : 0), 0);
+    const hosts = results.filter(({ kind }) => kind === 'unloaded').map(({ host }) => host);
+    terminal.line(
+      hosts.length === 0
+        ? `Ring ${ring} was not loaded on ${results.map(({ host }) => host).join(', ')}: nothing to take down.`
+        : `Ring ${ring} is unloaded: ${stages} stages ended on ${hosts.join(', ')}.`,
+    );
+    terminal.event({ event: 'unloaded', ring, stages, hosts });
+  } finally {
+    fleet.close();
+  }
+  return 0;
+}
+
+interface UnloadCall {
+  readonly host: HostName;
+  readonly kept: KeptGeneration;
+  readonly signal: AbortSignal;
+}
+
+async function unloadOn(fleet: FleetConnection, { host, kept, signal }: UnloadCall): Promise<HostUnload> {
+  const command = { ring: kept.plan.ring, generation: kept.generation.toString() };
+  try {
+    const { stages } = await fleet.client(host).call(['Agent', 'Unload'], command, {
+      deadlineMs: limits.unloadMs,
+      signal,
+    });
+    return { kind: 'unloaded', host, stages };
+  } catch (error) {
+    if (!(error instanceof P4Error)) throw error;
+    return error.code === 'RING_UNKNOWN' ? { kind: 'nothing-there', host } : { kind: 'failed', host, error };
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * Debian packages that tests need and a checkout cannot bring along, each with its reason. As root they are installed; for
+ * anybody else the tiers that need them fail and say which are missing.
+ */
+import { spawnSync } from 'node:child_process';
+import type { TierName } from './tiers.ts';
+
+export interface DebianPackage {
+  readonly name: string;
+  readonly reason: string;
+  readonly neededBy: readonly TierName[];
+}
+
+/** None so far: Node, its packages and /proc are enough. */
+export const debianPackages: readonly DebianPackage[] = [];
+
+export type Preparation =
+  | { readonly kind: 'ready'; readonly installed: readonly string[] }
+  | { readonly kind: 'missing'; readonly packages: readonly DebianPackage[]; readonly why: string };
+
+/** Makes the packages of the tiers present. Does nothing, and asks nothing, when they need none. */
+export function preparePackages(needed: readonly DebianPackage[], isRoot: boolean): Preparation {
+  const missing = needed.filter(({ name }) => !isInstalled(name));
+  if (missing.length === 0) return { kind: 'ready', installed: [] };
+  if (!isRoot) return { kind: 'missing', packages: missing, why: 'only root can install them' };
+  const names = missing.map(({ name }) => name);
+  const why = aptGet(['update']) ?? aptGet(['install', '--yes', '--no-install-recommends', ...names]);
+  return why === null ? { kind: 'ready', installed: names } : { kind: 'missing', packages: missing, why };
+}
+
+export const neededBy = (tier: TierName, all: readonly DebianPackage[]): readonly DebianPackage[] =>
+  all.filter((debianPackage) => debianPackage.neededBy.includes(tier));
+
+function isInstalled(name: string): boolean {
+  const { stdout } = spawnSync('dpkg-query', ['--show', '--showformat=${db:Status-Status}', name], {
+    encoding: 'utf8',
+  });
+  return stdout === 'installed';
+}
+
+/** Null when it went well, else why not. */
+function aptGet(words: readonly string[]): string | null {
+  const { status, error, stderr } = spawnSync('apt-get', words, {
+    encoding: 'utf8',
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  if (status === 0) return null;
+  return `apt-get ${words.join(' ')}: ${error?.message ?? stderr.trim()}`;
+}

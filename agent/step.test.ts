@@ -1,169 +1,23 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { P4Error, type ErrorCode } from '../protocol/errors.ts';
-import { defaultSampling } from '../protocol/sampling.ts';
+import { P4Error } from '../protocol/errors.ts';
+import { nodeIndex, requestId, sessionId, tokenId } from '../protocol/ids.ts';
 import {
-  generation,
-  hostName,
-  loadId,
-  nodeIndex,
-  requestId,
-  ringName,
-  sessionId,
-  sliceId,
-  tokenId,
-  type HostName,
-} from '../protocol/ids.ts';
-import type { Plan } from '../protocol/plan.ts';
-import type { CallId, CallReply } from './calls.ts';
-import type { Effect, StartStage } from './effects.ts';
-import { toyCompletion, ToyRing } from './head/toy-ring.ts';
-import type { Input } from './inputs.ts';
-import type { JournalRecord } from './records.ts';
-import type { AgentState } from './state.ts';
-import { step } from './step.ts';
-
-const alpha = hostName('alpha');
-const ring = ringName('toy');
-const load = loadId('0'.repeat(31) + '1');
-const right = generation('17592186044417');
-const wrong = generation('17592186044418');
-const call = (id: number): CallId => id as CallId;
-
-const planOver = (hosts: readonly HostName[], sessions = 4): Plan => ({
-  ring,
-  model: 'toy.gguf',
-  contextTokens: 64,
-  sessions,
-  kv: { keys: 'f16', values: 'f16' },
-  decode: 'fast',
-  stages: hosts.map((host, index) => ({
-    index: nodeIndex(index),
-    host,
-    layers: { first: index, last: index },
-    device: { kind: 'cpu' },
-    threads: 1,
-  })),
-});
-
-const loadInput = (plan: Plan, changes: Partial<Extract<Input, { kind: 'load' }>> = {}): Input => ({
-  kind: 'load',
-  call: call(1),
-  ring,
-  generation: right,
+  alpha,
+  call,
   load,
-  plan,
-  planDigest: 'digest',
-  assignment: '{}',
-  placements: plan.stages.map(() => ({ sliceId: sliceId('a'.repeat(64)), address: '127.0.0.1', port: 7400 })),
-  generationDigest: { salt: '', hash: '' },
-  digestMatches: false,
-  ...changes,
-});
-
-/** An agent whose effects are run by a toy ring, one dispatch after another; everything it did is kept to look at. */
-class ToyAgent {
-  state: AgentState = { host: alpha, rings: new Map(), nextIncarnation: 1 };
-  readonly toy: ToyRing;
-  readonly records: JournalRecord[] = [];
-  readonly replies = new Map<CallId, CallReply>();
-  readonly tokens: number[] = [];
-  readonly ends: Extract<Effect, { kind: 'publish-end' }>[] = [];
-  readonly started: StartStage[] = [];
-  readonly stopped: number[] = [];
-  /** Frames that the head stage has not finished; `turn` runs the oldest. */
-  readonly frames: Extract<Effect, { kind: 'send-frame' }>[] = [];
-
-  constructor(stages = 1) {
-    this.toy = new ToyRing(stages, right);
-  }
-
-  dispatch(input: Input): this {
-    const next = step(this.state, input);
-    this.state = next.state;
-    this.records.push(...next.records);
-    for (const effect of next.effects) this.#run(effect);
-    return this;
-  }
-
-  turn(): boolean {
-    const frame = this.frames.shift();
-    if (frame === undefined) return false;
-    const items = this.toy.run(frame);
-    this.dispatch({ kind: 'frame-finished', ring, load });
-    this.dispatch({ kind: 'returned', ring, load, items, atMs: 1 });
-    return true;
-  }
-
-  turnAll(): this {
-    while (this.turn());
-    return this;
-  }
-
-  refusal(id: number): ErrorCode | null {
-    const reply = this.replies.get(call(id));
-    return reply?.kind === 'refused' ? reply.error.code : null;
-  }
-
-  #run(effect: Effect): void {
-    if (effect.kind === 'reply') this.replies.set(effect.call, effect.reply);
-    if (effect.kind === 'send-frame') this.frames.push(effect);
-    if (effect.kind === 'publish-token') this.tokens.push(effect.token);
-    if (effect.kind === 'publish-end') this.ends.push(effect);
-    if (effect.kind === 'start-stage') this.started.push(effect);
-    if (effect.kind === 'stop-stage') this.stopped.push(effect.incarnation);
-  }
-}
-
-const vocabulary = { size: 100, piece: () => Buffer.from('x'), endsGeneration: () => false };
-
-function stageUp(agent: ToyAgent, index: number): void {
-  const started = agent.started[index];
-  assert.ok(started !== undefined);
-  const { node } = started.order;
-  const { incarnation } = started;
-  agent.dispatch({
-    kind: 'stage-loaded',
-    ring,
-    load,
-    node,
-    incarnation,
-    pid: 1,
-    vocabulary: node === 0 ? vocabulary : null,
-  });
-}
-
-function readyAgent(sessions = 4): ToyAgent {
-  const agent = new ToyAgent().dispatch(loadInput(planOver([alpha], sessions)));
-  stageUp(agent, 0);
-  agent.dispatch({ kind: 'link', call: call(2), ring, generation: right });
-  agent.dispatch({ kind: 'probe', call: call(3), ring, generation: right, nonce: 5, atMs: 0 }).turnAll();
-  assert.equal(agent.replies.get(call(3))?.kind, 'probed');
-  return agent;
-}
-
-const open = (agent: ToyAgent, id: number): ToyAgent =>
-  agent.dispatch({ kind: 'open-session', call: call(id), ring, generation: right });
-
-interface Ask {
-  readonly session: number;
-  readonly prompt: readonly number[];
-  readonly maxTokens: number;
-}
-
-const submit = (agent: ToyAgent, id: number, { session, prompt, maxTokens }: Ask): ToyAgent =>
-  agent.dispatch({
-    kind: 'submit',
-    call: call(id),
-    ring,
-    generation: right,
-    session: sessionId(session),
-    prompt: prompt.map(tokenId),
-    sampling: defaultSampling,
-    stopStrings: [],
-    maxTokens,
-    ignoreEnd: false,
-  });
+  loadInput,
+  open,
+  planOver,
+  readyAgent,
+  right,
+  ring,
+  stageUp,
+  submit,
+  ToyAgent,
+  wrong,
+} from '../test/simulation/toy-agent.ts';
+import { toyCompletion } from '../test/simulation/toy-ring.ts';
 
 describe('a load', () => {
   it('is written down before a stage starts, and answered when the last stage is up', () => {
@@ -309,6 +163,18 @@ describe('a request', () => {
     submit(agent, 11, { session: 1, prompt: Array.from({ length: 60 }, () => 1), maxTokens: 100 }).turnAll();
     assert.equal(agent.ends[0]?.end.reason, 'context-full');
     assert.equal(agent.tokens.length, 5, '60 rows of prompt, 4 of tokens, and the token that the last row drew');
+  });
+
+  it('that a stage refused leaves its session, on every stage, as it was before', () => {
+    const agent = open(readyAgent(), 10);
+    submit(agent, 11, { session: 1, prompt: [5, 6], maxTokens: 2 }).turnAll();
+    const first = [...agent.tokens];
+    submit(agent, 12, { session: 1, prompt: [7, 8, 9], maxTokens: 2 });
+    const failed = { kind: 'failed', session: sessionId(1), request: requestId(2), node: nodeIndex(0) } as const;
+    agent.dispatch({ kind: 'returned', ring, load, items: [{ ...failed, why: 'grammar-invalid' }], atMs: 1 }).turnAll();
+    assert.equal(agent.ends[1]?.end.reason, 'refused');
+    submit(agent, 13, { session: 1, prompt: [40], maxTokens: 3 }).turnAll();
+    assert.deepEqual(agent.tokens.slice(2), toyCompletion([5, 6, ...first, 40], 3));
   });
 
   it('takes a doubled draw once (E1)', () => {

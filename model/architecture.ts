@@ -24,10 +24,10 @@ export interface ArchitectureRule {
   /** Whether llama.cpp takes the embedding matrix as output matrix where there is none. */
   readonly outputMayBeTied: boolean;
   /**
-   * What llama.cpp asserts about a head: that keys and values are of one length (`square`) and that the rotary
-   * dimensions are of that length too (`rotated`).
+   * What llama.cpp asserts about a head: keys and values are of one length (`square`); the rotary dimensions are of
+   * that length too (`rotated`).
    */
-  readonly headShape: 'rotated' | 'square' | 'free';
+  readonly headShape: 'rotated' | 'square';
   /**
    * What the hidden state is divided by before it goes into a slice after the first, to undo a factor in the graph
    * itself; `null`, as for all of these: gemma3 scales token input only.
@@ -60,7 +60,7 @@ export const architectureRules: ReadonlyMap<string, ArchitectureRule> = new Map(
     {
       ...plain,
       slidingWindow: { kind: 'periodic', period: 6, isOptional: true },
-      headShape: 'free',
+      headShape: 'square',
       scalesAttentionAt62Layers: true,
     },
   ],
@@ -70,7 +70,6 @@ export const architectureRules: ReadonlyMap<string, ArchitectureRule> = new Map(
       ...plain,
       slidingWindow: { kind: 'periodic', period: 2, isOptional: false },
       outputMayBeTied: false,
-      headShape: 'free',
     },
   ],
 ]);

@@ -82,13 +82,6 @@ function generalFault(model: ModelFile): string | null {
   if (numbersOf(valueOf(model, 'deepstack_mapping'), limits.modelLayers).some((index) => index >= 0)) {
     return 'the model feeds image features into later layers';
   }
-  if (slidingWindowLayers(model) === null) return null;
-  for (const key of ['attention.key_length', 'attention.value_length', 'rope.dimension_count']) {
-    const windowed = unsignedOf(valueOf(model, `${key}_swa`));
-    if (windowed !== null && windowed !== unsignedOf(valueOf(model, key))) {
-      return `${key}_swa differs from ${key}, and llama.cpp takes the one of the first layer it loads`;
-    }
-  }
   return null;
 }
 

@@ -8,7 +8,7 @@
 import { P4Error } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { architectureRule } from './architecture.ts';
-import { numbersOf, textOf, unsignedOf } from './gguf-value.ts';
+import { numberOf, numbersOf, textOf, unsignedOf, type GgufElementType } from './gguf-value.ts';
 import type { ModelFile, ModelTensor } from './model-file.ts';
 import { slidingWindowKey, slidingWindowLayers } from './sliding-window.ts';
 
@@ -34,6 +34,8 @@ const checks: readonly ((model: ModelFile) => Unsound | null)[] = [
   checkHeadShape,
   checkRope,
   checkSlidingWindow,
+  checkWindowedHeads,
+  checkNorm,
   checkVocabulary,
   checkTokenizer,
 ];
@@ -44,7 +46,9 @@ function checkKind({ metadata }: ModelFile): Unsound | null {
   return kind === null || kind === 'model' ? null : { found: `a file of type ${kind}`, expected: 'type model' };
 }
 
-function checkLayers({ layers, tensors }: ModelFile): Unsound | null {
+function checkLayers({ layers, tensors, metadata, architecture }: ModelFile): Unsound | null {
+  const predicting = unsignedOf(metadata.get(`${architecture}.nextn_predict_layers`)) ?? 0;
+  if (predicting >= layers) return { found: `${predicting} predicting layers of ${layers}`, expected: 'fewer' };
   if (layers > limits.modelLayers) return { found: `${layers} layers`, expected: `at most ${limits.modelLayers}` };
   const found = new Set<number>();
   for (const { name } of tensors) {
@@ -101,17 +105,40 @@ function checkHeadShape({ metadata, architecture, hiddenWidth }: ModelFile): Uns
   const values = stated('attention.value_length') ?? perHead;
   const rotated = stated('rope.dimension_count') ?? keys;
   const found = `heads with keys of ${keys}, values of ${values} and ${rotated} rotary dimensions`;
-  if (keys === 0 || values === 0 || rotated % 2 !== 0 || rotated > keys) {
-    return { found, expected: 'some keys and values, and an even number of rotary dimensions within the keys' };
+  if (keys === 0 || rotated === 0 || rotated % 2 !== 0 || rotated > keys) {
+    return { found, expected: 'an even number of rotary dimensions within the keys' };
   }
-  switch (architectureRule(architecture).headShape) {
-    case 'free':
-      return null;
-    case 'square':
-      return keys === values ? null : { found, expected: 'keys and values of one length' };
-    case 'rotated':
-      return keys === values && rotated === keys ? null : { found, expected: 'one length for all three' };
+  if (keys !== values) return { found, expected: 'keys and values of one length' };
+  return architectureRule(architecture).headShape === 'rotated' && rotated !== keys
+    ? { found, expected: 'one length for all three' }
+    : null;
+}
+
+/**
+ * Windowed layers may state lengths of their own. llama.cpp then takes for every layer those of the first it loads:
+ * wrong for the whole model, and of another kind for each slice.
+ */
+function checkWindowedHeads(model: ModelFile): Unsound | null {
+  if (slidingWindowLayers(model) === null) return null;
+  const { metadata, architecture, hiddenWidth } = model;
+  const [heads] = numbersOf(metadata.get(`${architecture}.attention.head_count`), limits.modelLayers);
+  const perHead = Math.floor(hiddenWidth / (heads ?? 1));
+  const keys = unsignedOf(metadata.get(`${architecture}.attention.key_length`)) ?? perHead;
+  for (const [key, otherwise] of [
+    ['attention.key_length', perHead],
+    ['attention.value_length', perHead],
+    ['rope.dimension_count', keys],
+  ] as const) {
+    const full = unsignedOf(metadata.get(`${architecture}.${key}`)) ?? otherwise;
+    const windowed = unsignedOf(metadata.get(`${architecture}.${key}_swa`)) ?? full;
+    if (windowed !== full) return { found: `${key} ${full} and ${key}_swa ${windowed}`, expected: 'one length' };
   }
+  return null;
+}
+
+function checkNorm({ metadata, architecture }: ModelFile): Unsound | null {
+  const epsilon = numberOf(metadata.get(`${architecture}.attention.layer_norm_rms_epsilon`)) ?? Number.NaN;
+  return epsilon >= 0 ? null : { found: `layer_norm_rms_epsilon ${epsilon}`, expected: 'a number from 0 up' };
 }
 
 const ropeScalings: ReadonlySet<string> = new Set(['none', 'linear', 'yarn', 'longrope']);
@@ -151,28 +178,26 @@ function checkVocabulary({ tensors, vocabularySize, hiddenWidth }: ModelFile): U
     : null;
 }
 
-/** llama.cpp reads these arrays without looking at their length, or asserts their type. */
+/** llama.cpp refuses these too; here it is said before the weights have gone to another host. */
 function checkTokenizer({ metadata, vocabularySize }: ModelFile): Unsound | null {
-  const tokens = metadata.get('tokenizer.ggml.tokens');
-  if (tokens !== undefined && (tokens.kind !== 'array' || tokens.type !== 'string')) {
-    return { found: `tokenizer.ggml.tokens of ${tokens.type}`, expected: 'an array of text' };
-  }
-  for (const [key, type] of [
-    ['tokenizer.ggml.scores', 'f32'],
-    ['tokenizer.ggml.token_type', 'i32'],
-  ] as const) {
+  for (const [key, types, least] of tokenLists) {
     const value = metadata.get(key);
     if (value === undefined) continue;
-    if (value.kind !== 'array' || value.type !== type || value.length !== vocabularySize) {
-      const found = `${key} of ${value.kind === 'array' ? value.length : 1} ${value.type}`;
-      return { found, expected: `${vocabularySize} ${type}, one for each token` };
+    const length = value.kind === 'array' ? value.length : 0;
+    if (value.kind !== 'array' || !types.includes(value.type) || (least === 'each' && length < vocabularySize)) {
+      const found = `${key}: ${value.kind === 'array' ? `${length} of ${value.type}` : `one ${value.type}`}`;
+      return { found, expected: `a list of ${types.join(' or ')}${least === 'each' ? ', one for each token' : ''}` };
     }
   }
-  const merges = metadata.get('tokenizer.ggml.merges');
-  return merges === undefined || (merges.kind === 'array' && merges.type === 'string')
-    ? null
-    : { found: `tokenizer.ggml.merges of ${merges.type}`, expected: 'an array of text' };
+  return null;
 }
+
+const tokenLists: readonly (readonly [key: string, types: readonly GgufElementType[], least: 'each' | 'any'])[] = [
+  ['tokenizer.ggml.tokens', ['string'], 'any'],
+  ['tokenizer.ggml.scores', ['f32', 'i32'], 'each'],
+  ['tokenizer.ggml.token_type', ['i32'], 'each'],
+  ['tokenizer.ggml.merges', ['string'], 'any'],
+];
 
 const named = (tensors: readonly ModelTensor[], name: string): ModelTensor | undefined =>
   tensors.find((tensor) => tensor.name === name);

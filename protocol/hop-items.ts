@@ -107,6 +107,6 @@ export interface Receipt {
   readonly reused: number;
   readonly recomputed: number;
   readonly padding: number;
-  /** Time the stage spent in decodes that held rows of this request, in microseconds. */
+  /** The request's share, by rows, of the time of the decodes that held its rows, in microseconds; at most 2^32 - 1. */
   readonly computeUs: number;
 }

@@ -122,8 +122,8 @@ const bounds = {
   rpcStreamWindowBytes: 16 * 1024 * 1024,
   /** Connections to an agent: every host of a fleet, each from several processes. */
   rpcConnections: 1024,
-  /** Calls at once on one connection: every edge of many rings and a reader for each session. */
-  rpcStreams: 512,
+  /** Calls at once on one connection: a bridge holds two for each session of several rings. */
+  rpcStreams: 4096,
   /** Time for a TLS handshake; a peer that only connects holds nothing for longer. */
   rpcHandshakeMs: 10_000,
   /** Quiet time on a connection after which a ping asks whether the peer still lives. */

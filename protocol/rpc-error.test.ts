@@ -31,11 +31,17 @@ suite('errors on their way through gRPC', () => {
   });
 
   test('facts of any size fit a header', () => {
-    const long = new P4Error('PLAN_INVALID', { file: 'f'.repeat(50_000), faults: Array.from({ length: 5000 }, () => 'x'.repeat(500)) });
+    const long = new P4Error('PLAN_INVALID', {
+      file: 'f'.repeat(50_000),
+      faults: Array.from({ length: 5000 }, () => 'x'.repeat(500)),
+    });
     const [bytes] = statusOf(long).metadata.get('p4-facts-bin');
     assert.ok(bytes instanceof Buffer && bytes.length <= limits.rpcFactsBytes);
     assert.ok(String(errorOf(statusOf(long))?.facts['file']).startsWith('fff'));
-    const many = new P4Error('PLAN_INVALID', Object.fromEntries(Array.from({ length: 2000 }, (_, index) => [`key${index}`, 'x'.repeat(100)])));
+    const many = new P4Error(
+      'PLAN_INVALID',
+      Object.fromEntries(Array.from({ length: 2000 }, (_, index) => [`key${index}`, 'x'.repeat(100)])),
+    );
     assert.ok((statusOf(many).metadata.get('p4-facts-bin')[0]?.length ?? 0) <= limits.rpcFactsBytes);
   });
 

@@ -86,6 +86,7 @@ async function runDemo(demo: Demo, context: CommandContext): Promise<number> {
   } finally {
     await rm(home, { recursive: true, force: true });
   }
+  signal.throwIfAborted();
   terminal.line(`\nEvery process has ended, and ${home} is removed.`);
   return 0;
 }

@@ -36,6 +36,8 @@ const expectedVersions = { llama: '0.5.0-dev', ggml: '0.25.1' } as const;
 
 /** Stack of a native call: tokenizers recurse over long runs of text. The most that koffi allows. */
 const nativeStackBytes = 16 * 1024 * 1024;
+// Here and not where it is needed: koffi takes it only before the thread's first library.
+koffi.config({ sync_stack_size: nativeStackBytes });
 
 export interface LlamaLibrary {
   readonly folder: string;
@@ -56,7 +58,6 @@ let loaded: LlamaLibrary | null = null;
 export function loadLlamaLibrary(options: { device: 'cpu' | 'gpu'; folder: string | null }): LlamaLibrary {
   if (loaded !== null) return loaded;
   const files = findLibraryFiles(options.device, options.folder);
-  koffi.config({ sync_stack_size: nativeStackBytes });
   const call = bind(files);
   const versions = { llama: call.llamaVersion(), ggml: call.ggmlVersion() };
   refuseMismatch(files, mismatches(call, versions));

@@ -16,9 +16,9 @@ const prompt = [0, 379, 395, 264, 364];
 interface Bench {
   readonly engine: Engine;
   /** Samplers made with it are closed with it. */
-  open(sampling: Partial<Sampling>): Sampler;
+  readonly open: (sampling: Partial<Sampling>) => Sampler;
   /** The text of tokens. */
-  text(tokens: readonly number[]): string;
+  readonly text: (tokens: readonly number[]) => string;
 }
 
 function withBench(use: (bench: Bench) => void): void {
@@ -44,8 +44,13 @@ function withBench(use: (bench: Bench) => void): void {
   });
 }
 
+interface Span {
+  readonly count: number;
+  readonly already?: readonly number[];
+}
+
 /** Draws up to `count` tokens after the prompt and `already`; ends at an end-of-generation token or a dead end. */
-function generate(engine: Engine, sampler: Sampler, count: number, already: readonly number[] = []): number[] {
+function generate(engine: Engine, sampler: Sampler, { count, already = [] }: Span): number[] {
   engine.removeSequence(0);
   let rows = sequenceRows([...prompt, ...already]);
   const drawn: number[] = [];
@@ -72,9 +77,9 @@ test('temperature 0 takes the likeliest token', () => {
 test('a seed gives the same text again, and another seed another', () => {
   withBench(({ engine, open }) => {
     const options = { temperature: 1.2, topK: 0, topP: 1, minP: 0 };
-    const text = generate(engine, open({ ...options, seed: 7 }), 24);
-    assert.deepEqual(generate(engine, open({ ...options, seed: 7 }), 24), text);
-    assert.notDeepEqual(generate(engine, open({ ...options, seed: 8 }), 24), text);
+    const text = generate(engine, open({ ...options, seed: 7 }), { count: 24 });
+    assert.deepEqual(generate(engine, open({ ...options, seed: 7 }), { count: 24 }), text);
+    assert.notDeepEqual(generate(engine, open({ ...options, seed: 8 }), { count: 24 }), text);
   });
 });
 
@@ -86,11 +91,11 @@ test('a sampler made anew goes on as the first would have (X3)', () => {
       sampler.acceptPrompt(prompt);
       return sampler;
     };
-    const whole = generate(engine, start(), 20);
+    const whole = generate(engine, start(), { count: 20 });
     const again = start();
     again.acceptEmitted(whole.slice(0, 9));
     assert.equal(again.emitted, 9);
-    assert.deepEqual(generate(engine, again, 11, whole.slice(0, 9)), whole.slice(9));
+    assert.deepEqual(generate(engine, again, { count: 11, already: whole.slice(0, 9) }), whole.slice(9));
   });
 });
 
@@ -141,7 +146,7 @@ for (const [name, grammar] of Object.entries(soundGrammars)) {
   test(`llama.cpp reads the grammar ${name} and draws by it`, () => {
     withBench(({ engine, open }) => {
       const sampler = open({ grammar, seed: 3 });
-      assert.ok(generate(engine, sampler, 6).length > 0);
+      assert.ok(generate(engine, sampler, { count: 6 }).length > 0);
     });
   });
 }
@@ -149,7 +154,9 @@ for (const [name, grammar] of Object.entries(soundGrammars)) {
 test('a grammar confines the text, greedy and drawn, and lets it end where it may', () => {
   withBench(({ engine, open, text }) => {
     for (const temperature of [0, 1.5]) {
-      const tokens = generate(engine, open({ temperature, grammar: 'root ::= ("fox" | "owl") " " [0-9]{3} "."' }), 40);
+      const tokens = generate(engine, open({ temperature, grammar: 'root ::= ("fox" | "owl") " " [0-9]{3} "."' }), {
+        count: 40,
+      });
       const end = tokens.at(-1) ?? -1;
       assert.ok(engine.vocabulary.isEndOfGeneration(end), text(tokens));
       assert.match(text(tokens.slice(0, -1)), /^(fox|owl) [0-9]{3}\.$/);

@@ -64,6 +64,8 @@ export interface RunningRequest extends RequestFacts {
   readonly maxTokens: number;
   readonly ignoreEnd: boolean;
   readonly assembly: TextAssembly;
+  /** What the session held when the request began: its tokens, and of how many of them the rows were sent. */
+  readonly began: { readonly tokens: number; readonly rows: number };
   /** Whether a row that samples is on its way: then nothing more is fed until its token comes. */
   readonly awaitsToken: boolean;
 }
@@ -90,6 +92,10 @@ export function appendTokens(history: TokenHistory, added: readonly TokenId[]): 
   for (const token of added) shared.push(token);
   return { tokens: shared, length: shared.length };
 }
+
+/** A history of its own with the first `length` tokens of another. */
+export const shortenedHistory = (history: TokenHistory, length: number): TokenHistory =>
+  historyOf(history.tokens.slice(0, length));
 
 export function withEntry<Key, Value>(map: ReadonlyMap<Key, Value>, key: Key, value: Value): ReadonlyMap<Key, Value> {
   return new Map(map).set(key, value);

@@ -10,6 +10,7 @@ import type { RequestAddress, Submission } from '../inputs.ts';
 import type { KeptReceipt } from '../records.ts';
 import {
   appendTokens,
+  shortenedHistory,
   withEntry,
   withoutEntry,
   type EndingRequest,
@@ -47,6 +48,7 @@ export function submit(head: HeadState, at: LoadAddress, order: SubmitOrder): He
     maxTokens: order.maxTokens,
     ignoreEnd: order.ignoreEnd,
     assembly: emptyAssembly,
+    began: { tokens: session.history.length, rows: session.sentRows },
     awaitsToken: false,
   };
   const { slot } = session;
@@ -150,12 +152,28 @@ const failedReasons: Readonly<Record<FailedWhy, FinishReason>> = {
   'sampling-invalid': 'refused',
 };
 
-/** A stage could not run a request's rows. */
+/**
+ * A stage could not run a request's rows. It and the stages after it dropped them, those before it did not: the session
+ * is cut back, on every stage alike, to what it held when the request began.
+ */
 export function failed(head: HeadState, at: LoadAddress, item: FailedItem): HeadStep {
   const request = head.requests.get(item.request);
   if (request?.kind !== 'running') return { head, records: [], effects: [] };
   const reason = failedReasons[item.why];
-  return endRequest(head, at, { request, reason, detail: `stage ${item.node}: ${item.why}` });
+  const ended = endRequest(head, at, { request, reason, detail: `stage ${item.node}: ${item.why}` });
+  // At a dead end every row has run, on every stage: only the draw came to nothing.
+  return item.why === 'grammar-dead-end' ? ended : { ...ended, head: cutBack(ended.head, request) };
+}
+
+function cutBack(head: HeadState, { session: id, began }: RunningRequest): HeadState {
+  const session = head.sessions.get(id);
+  if (session === undefined) return head;
+  const history = shortenedHistory(session.history, began.tokens);
+  return {
+    ...head,
+    sessions: withEntry(head.sessions, id, { ...session, history, sentRows: began.rows }),
+    outbox: [...head.outbox, { kind: 'truncate', session: id, slot: session.slot, length: began.rows }],
+  };
 }
 
 /** Ends a running request: readers are told, and its `end` goes round for the receipts. */

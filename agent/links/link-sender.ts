@@ -115,9 +115,9 @@ class OutgoingLink implements Link {
 
   /** Waits until the neighbour has accepted the edge. */
   async accepted(deadlineMs: number): Promise<void> {
-    let isLate = false;
+    const wait = { isOver: false };
     const timer = setTimeout(() => {
-      isLate = true;
+      wait.isOver = true;
       this.#call.cancel();
     }, deadlineMs);
     const refused = await new Promise<StatusObject | null>((resolve) => {
@@ -132,7 +132,7 @@ class OutgoingLink implements Link {
     });
     clearTimeout(timer);
     if (refused === null) return;
-    const end = isLate ? { ...refused, code: status.DEADLINE_EXCEEDED } : refused;
+    const end = wait.isOver ? { ...refused, code: status.DEADLINE_EXCEEDED } : refused;
     try {
       throw await this.#lease.channel.failure(end, 'Ring.Hops');
     } finally {

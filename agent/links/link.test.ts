@@ -54,7 +54,10 @@ class TestNode {
   readonly gate: EdgeGate = (from, peer) => {
     this.edges.push({ edge: from, peer });
     if (from.generation !== edge.generation)
-      return { kind: 'refused', error: new P4Error('GENERATION_MISMATCH', { ring: from.ring, node: from.destination }) };
+      return {
+        kind: 'refused',
+        error: new P4Error('GENERATION_MISMATCH', { ring: from.ring, node: from.destination }),
+      };
     return {
       kind: 'accepted',
       receive: (frame, finished) => this.received.push({ frame, finished }),
@@ -122,7 +125,10 @@ suite('links between agents', () => {
     link.send(frameOf(Float32Array.of(2)));
     await until(() => node.received.length === 2, 'both frames are there');
     const frames = node.received.map(({ frame }) => decodeFrame(frame));
-    assert.deepEqual(frames.map(({ number }) => number), [1n, 2n]);
+    assert.deepEqual(
+      frames.map(({ number }) => number),
+      [1n, 2n],
+    );
     assert.deepEqual(frames[0]?.hidden, Float32Array.of(0.5, -1.25, 3e-9));
     assert.equal(link.stats().unacknowledged, 2);
     assert.equal(acknowledged, 0);
@@ -194,8 +200,8 @@ suite('links between agents', () => {
     await until(() => node.received.length === 1, 'the frame is there');
     between.relay.cut();
     await until(() => losses.length === 1 && node.ends.length === 1, 'both ends know');
-    assert.equal(losses[0]?.code, 'LINK_LOST');
-    assert.equal(losses[0]?.facts['peer'], 'beta');
+    const [loss] = losses;
+    assert.deepEqual([loss?.code, loss?.facts['peer']], ['LINK_LOST', 'beta']);
     assert.equal(node.ends[0]?.code, 'LINK_LOST');
     node.received[0]?.finished();
     link.close();
@@ -262,7 +268,11 @@ suite('links between agents', () => {
 
   suite('a neighbour that breaks the rules is cut off, and the node gets nothing', () => {
     /** Writes raw messages into a stream of Ring.Hops. */
-    const sendRaw = async (messages: readonly Buffer[], metadata: Metadata, holder = fleet.alpha): Promise<{ node: TestNode; error: P4Error | null }> => {
+    const sendRaw = async (
+      messages: readonly Buffer[],
+      metadata: Metadata,
+      holder = fleet.alpha,
+    ): Promise<{ node: TestNode; error: P4Error | null }> => {
       const node = new TestNode();
       const { port } = await serve(node);
       const channel = new PeerChannel({ peer: { host: beta, address: '127.0.0.1', port }, tls: holder });
@@ -337,7 +347,11 @@ suite('links between agents', () => {
     });
 
     test('metadata that names no edge', async () => {
-      for (const [key, value] of [['p4-ring', 'No Ring'], ['p4-generation', '-1'], ['p4-source', '1e3']] as const) {
+      for (const [key, value] of [
+        ['p4-ring', 'No Ring'],
+        ['p4-generation', '-1'],
+        ['p4-source', '1e3'],
+      ] as const) {
         const metadata = edgeMetadata(edge);
         metadata.set(key, value);
         const { node, error } = await sendRaw([], metadata);

@@ -1,5 +1,5 @@
 /** Which certificate roles may make which call; who calls is read from the certificate that TLS has verified. */
-import type { AuthContext } from '@grpc/grpc-js/build/src/auth-context.js';
+import type { PeerCertificate } from 'node:tls';
 
 import { P4Error } from '../../protocol/errors.ts';
 import { identityOf, type PeerIdentity, type Role } from '../../protocol/peer-identity.ts';
@@ -35,7 +35,7 @@ export const ringAccess: readonly Role[] = ['agent'];
 
 /** The part of a gRPC call that says who makes it. */
 export interface PeerOfCall {
-  getAuthContext(): AuthContext;
+  getAuthContext(): { readonly sslPeerCertificate?: PeerCertificate };
 }
 
 /** @throws ROLE_FORBIDDEN when the peer's certificate has none of the `allowed` roles */

@@ -39,20 +39,28 @@ export class CommandHome {
     mkdirSync(this.temporary);
   }
 
-  start(args: readonly string[], input = ''): RunningCommand {
-    const { XDG_RUNTIME_DIR: _runtime, INIT_CWD: _typedIn, ...inherited } = process.env;
-    const command = new RunningCommand(args, {
-      cwd: this.folder,
-      input,
-      env: { ...inherited, TMPDIR: this.temporary, P4_STATE: this.state },
-    });
+  start(args: readonly string[], input: string | Buffer = ''): RunningCommand {
+    const command = new RunningCommand(args, { cwd: this.folder, input, env: this.#environment() });
     this.#running.add(command);
     void command.ended.then(() => this.#running.delete(command));
     return command;
   }
 
-  run(args: readonly string[], input = ''): Promise<CommandEnd> {
+  run(args: readonly string[], input: string | Buffer = ''): Promise<CommandEnd> {
     return this.start(args, input).ended;
+  }
+
+  /** Sockets go into the folder for temporary files; paths start from the working folder. */
+  #environment(): NodeJS.ProcessEnv {
+    const others = Object.entries(process.env).filter(([name]) => name !== 'XDG_RUNTIME_DIR' && name !== 'INIT_CWD');
+    return { ...Object.fromEntries(others), TMPDIR: this.temporary, P4_STATE: this.state };
+  }
+
+  /** Starts local agents and waits until they answer. */
+  async startAgents(args: readonly string[] = []): Promise<RunningCommand> {
+    const agents = this.start(['agents', ...args]);
+    await agents.says('Ctrl-C ends');
+    return agents;
   }
 
   /** Processes that a command of this home started and that still live, by pid with their command lines. */
@@ -89,7 +97,7 @@ export class CommandHome {
 
 interface CommandPlace {
   readonly cwd: string;
-  readonly input: string;
+  readonly input: string | Buffer;
   readonly env: NodeJS.ProcessEnv;
 }
 
@@ -124,18 +132,23 @@ export class RunningCommand {
       this.#child.once('close', (status, signal) => {
         const exit = status ?? 128 + (signalNumbers[signal ?? 'SIGKILL'] ?? 0);
         resolve({ exit, out: this.out, err: this.err, durationMs: performance.now() - startedMs });
-        for (const wake of this.#woken) wake();
       });
     });
   }
 
   /** Waits until the output has this; fails when the command ends first. */
   async says(text: string): Promise<void> {
-    let isEnded = false;
-    void this.ended.then(() => (isEnded = true));
+    const ended = this.ended.then(() => 'ended' as const);
     while (!this.out.includes(text)) {
-      if (isEnded) throw new Error(`ended without saying ${JSON.stringify(text)}: ${this.out}${this.err}`);
-      await new Promise<void>((resolve) => this.#woken.add(resolve));
+      const more = new Promise<'more'>((resolve) => {
+        this.#woken.add(() => {
+          resolve('more');
+        });
+      });
+      const news = await Promise.race([more, ended]);
+      if (news === 'ended' && !this.out.includes(text)) {
+        throw new Error(`ended without saying ${JSON.stringify(text)}: ${this.out}${this.err}`);
+      }
     }
   }
 

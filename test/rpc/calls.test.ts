@@ -36,7 +36,11 @@ suite('calls between processes', () => {
     return started;
   };
 
-  const client = (port: number, holder: HolderName, host = undefined as Parameters<typeof clientOf>[2]): AgentClient => {
+  const client = (
+    port: number,
+    holder: HolderName,
+    host = undefined as Parameters<typeof clientOf>[2],
+  ): AgentClient => {
     const made = clientOf(port, fleet[holder], host);
     clients.push(made);
     return made;
@@ -80,7 +84,9 @@ suite('calls between processes', () => {
         Probe: await failureOf(asking.call(['Agent', 'Probe'], ring, soon)),
         Unload: await failureOf(asking.call(['Agent', 'Unload'], ring, soon)),
         Status: await failureOf(asking.call(['Agent', 'Status'], { ring: '' }, soon)),
-        Load: await failureOf(asking.stream(['Agent', 'Load'], { ...ring, loadId: '', planDigest: '', plan: '', stages: [] }, soon).next()),
+        Load: await failureOf(
+          asking.stream(['Agent', 'Load'], { ...ring, loadId: '', planDigest: '', plan: '', stages: [] }, soon).next(),
+        ),
         Gather: await failureOf(asking.stream(['Outer', 'Gather'], gather, soon).next()),
         Cancel: await failureOf(asking.call(['Outer', 'Cancel'], gather, soon)),
         Settle: await failureOf(asking.call(['Outer', 'Settle'], gather, soon)),
@@ -98,7 +104,9 @@ suite('calls between processes', () => {
 
   test('an error keeps its code and facts', async () => {
     const { port } = await serve({
-      agent: { Unload: () => Promise.reject(new P4Error('GENERATION_MISMATCH', { ring: 'story', node: 3, hosts: ['a', 'b'] })) },
+      agent: {
+        Unload: () => Promise.reject(new P4Error('GENERATION_MISMATCH', { ring: 'story', node: 3, hosts: ['a', 'b'] })),
+      },
     });
     const error = await failureOf(client(port, 'operator').call(['Agent', 'Unload'], ring, soon));
     assert.equal(error.code, 'GENERATION_MISMATCH');
@@ -187,7 +195,10 @@ suite('calls between processes', () => {
       })(),
     );
     assert.equal(error.code, 'RING_UNKNOWN');
-    assert.deepEqual(seen, Array.from({ length: 100 }, (_, index) => index));
+    assert.deepEqual(
+      seen,
+      Array.from({ length: 100 }, (_, index) => index),
+    );
   });
 
   test('a reader that leaves the loop aborts the handler', async () => {
@@ -294,7 +305,13 @@ suite('calls between processes', () => {
 
   test('a peer without a certificate gets a closed connection, and not one byte', async () => {
     const { port, lines } = await serve({});
-    const socket = connect({ host: '127.0.0.1', port, ca: fleet.client.authority, servername: 'alpha', ALPNProtocols: ['h2'] });
+    const socket = connect({
+      host: '127.0.0.1',
+      port,
+      ca: fleet.client.authority,
+      servername: 'alpha',
+      ALPNProtocols: ['h2'],
+    });
     let bytes = 0;
     socket.on('data', (chunk: Buffer) => (bytes += chunk.length));
     socket.on('error', () => undefined);

@@ -59,7 +59,7 @@ export class Relay {
       if (!passes()) return;
       this.chunks.push(chunk);
       if (delayMs === 0) to.write(chunk);
-      else setTimeout(() => to.write(chunk), delayMs);
+      else setTimeout(() => to.write(chunk), delayMs).unref();
     });
   }
 }

@@ -23,7 +23,7 @@ export const tiers: readonly Tier[] = [
     proves: "the house's rules",
     owns: (path) => path.startsWith('test/structure/'),
     concurrency: availableParallelism(),
-    fileTimeoutMs: 60_000,
+    fileTimeoutMs: 120_000,
     mustHaveTests: true,
   },
   {
@@ -48,7 +48,7 @@ export const tiers: readonly Tier[] = [
     proves: 'each file by itself',
     owns: () => true,
     concurrency: availableParallelism(),
-    fileTimeoutMs: 120_000,
+    fileTimeoutMs: 240_000,
     mustHaveTests: true,
   },
 ];

@@ -79,10 +79,11 @@ function above(node: ts.PropertyAssignment): ts.ObjectLiteralElementLike | undef
   return properties[properties.indexOf(node) - 1];
 }
 
-/** Whether two bounds differ only in what they count: `batchRecords` and `batchBytes`. */
+/** Whether a bound continues the name of the one above, but for what it counts: `batchRecords` and `batchBytes`. */
 function isSameThing(one: ts.PropertyAssignment, other: ts.ObjectLiteralElementLike | undefined): boolean {
-  const thing = (name: string): string => name.replace(/[A-Z][a-z]+$/, '');
-  return other?.name !== undefined && thing(one.name.getText()) === thing(other.name.getText());
+  if (other?.name === undefined) return false;
+  const thing = other.name.getText().replace(/[A-Z][a-z]+$/, '');
+  return one.name.getText().startsWith(thing);
 }
 
 function isBound(node: ts.PropertyAssignment): boolean {

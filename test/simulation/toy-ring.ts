@@ -14,12 +14,10 @@ import {
   type SlotIndex,
   type TokenId,
 } from '../../protocol/ids.ts';
-import type { FrameDraft } from './schedule.ts';
+import type { FrameDraft } from '../../agent/head/schedule.ts';
 
-interface Lease {
-  hash: number;
-  rows: number;
-}
+/** The running hash behind each row. */
+type Lease = number[];
 
 export class ToyRing {
   readonly #stages: number;
@@ -51,7 +49,7 @@ export class ToyRing {
     switch (item.kind) {
       case 'open':
         assert(!this.#leases.has(item.slot), 'a slot is leased once');
-        this.#leases.set(item.slot, { hash: 1, rows: 0 });
+        this.#leases.set(item.slot, []);
         return item;
       case 'close':
         assert(this.#leases.delete(item.slot), 'only a leased slot is closed');
@@ -61,7 +59,12 @@ export class ToyRing {
         return item;
       case 'end':
         return { ...item, receipts: this.#receiptsOf(item.request) };
-      case 'truncate':
+      case 'truncate': {
+        const lease = this.#leases.get(item.slot);
+        assert(lease !== undefined && lease.length >= item.length, 'a lease is cut, not grown');
+        lease.length = item.length;
+        return item;
+      }
       case 'token':
       case 'failed':
       case 'probe':
@@ -70,7 +73,7 @@ export class ToyRing {
   }
 
   #begin({ request, reusedRows, slot }: BeginItem): void {
-    assert(this.#leases.get(slot)?.rows === reusedRows, 'what is reused is there');
+    assert(this.#leases.get(slot)?.length === reusedRows, 'what is reused is there');
     this.#receipts.set(request, { prefilled: 0, decoded: 0, reused: reusedRows });
   }
 
@@ -78,13 +81,12 @@ export class ToyRing {
     const lease = this.#leases.get(item.slot);
     const receipt = this.#receipts.get(item.request);
     assert(lease !== undefined && receipt !== undefined, 'rows belong to an open session and a begun request');
-    assert(lease.rows === item.firstPosition, 'rows come in order, each once');
-    for (const token of rows) lease.hash = (Math.imul(lease.hash, 31) + token + 7) >>> 0;
-    lease.rows += rows.length;
+    assert(lease.length === item.firstPosition, 'rows come in order, each once');
+    for (const token of rows) lease.push(toyHash(lease.at(-1) ?? 1, token));
     receipt[item.phase === 'prefill' ? 'prefilled' : 'decoded'] += rows.length;
     if (!item.samples) return [];
     const { session, request, step } = item;
-    return [{ kind: 'token', session, request, step, token: toyToken(lease.hash) }];
+    return [{ kind: 'token', session, request, step, token: toyToken(lease.at(-1) ?? 1) }];
   }
 
   #receiptsOf(request: RequestId): Receipt[] {
@@ -100,13 +102,15 @@ export class ToyRing {
   }
 }
 
+const toyHash = (hash: number, token: number): number => (Math.imul(hash, 31) + token + 7) >>> 0;
+
 export const toyToken = (hash: number): TokenId => tokenId(hash % 97);
 
 /** The tokens that an undisturbed ring draws after a prompt. */
 export function toyCompletion(prompt: readonly number[], count: number): number[] {
   let hash = 1;
   const feed = (token: number): void => {
-    hash = (Math.imul(hash, 31) + token + 7) >>> 0;
+    hash = toyHash(hash, token);
   };
   for (const token of prompt) feed(token);
   const drawn: number[] = [];

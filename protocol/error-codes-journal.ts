@@ -1,0 +1,47 @@
+/** Error codes of the journal of an agent. */
+import type { CodeRule } from './error-rule.ts';
+
+export const journalCodes = {
+  JOURNAL_UNWRITABLE: {
+    exit: 4,
+    status: 'FAILED_PRECONDITION',
+    says: "The agent's journal cannot be opened for writing, and without a journal nothing is loaded.",
+    remedy: 'Give the agent a journal folder on a writable disk that has space.',
+  },
+  JOURNAL_LOCKED: {
+    exit: 4,
+    status: 'FAILED_PRECONDITION',
+    says: 'Another process holds this journal.',
+    remedy: 'Stop the other agent, or give this one a journal folder of its own.',
+  },
+  JOURNAL_CORRUPT: {
+    exit: 4,
+    status: 'FAILED_PRECONDITION',
+    says: "The agent's journal is damaged or incomplete.",
+    remedy: 'Check the disk, keep a copy of the folder, then run the repair command on this host.',
+  },
+  JOURNAL_TOO_NEW: {
+    exit: 4,
+    status: 'FAILED_PRECONDITION',
+    says: 'A newer version of p4 wrote this journal.',
+    remedy: 'Run the newer version, or give this agent a journal folder of its own.',
+  },
+  JOURNAL_SQLITE_TOO_OLD: {
+    exit: 4,
+    status: 'FAILED_PRECONDITION',
+    says: 'This SQLite can damage a journal.',
+    remedy: 'Install the dependencies again with `npm ci`.',
+  },
+  JOURNAL_WRITE_FAILED: {
+    exit: 4,
+    status: 'UNAVAILABLE',
+    says: "The agent's journal could not be written; the agent admits nothing until it can be.",
+    remedy: "Make space on the journal's disk, or replace the disk.",
+  },
+  JOURNAL_FULL: {
+    exit: 3,
+    status: 'RESOURCE_EXHAUSTED',
+    says: "The agent's journal has reached its size limit; what is admitted already goes on.",
+    remedy: "Wait for requests to end, or raise the journal's limit.",
+  },
+} as const satisfies Record<string, CodeRule>;

@@ -1,0 +1,145 @@
+/** Error codes of what an operator writes, keeps and types. */
+import type { CodeRule } from './error-rule.ts';
+
+export const operatorCodes = {
+  INVALID_ARGUMENT: {
+    exit: 2,
+    status: 'INVALID_ARGUMENT',
+    says: 'A value is not of the expected form.',
+    remedy: 'Correct the value named here.',
+  },
+  PLAN_INVALID: {
+    exit: 2,
+    status: 'INVALID_ARGUMENT',
+    says: 'The plan is wrong.',
+    remedy: 'Correct every line named here; plans/README.md explains the keys.',
+  },
+  INVENTORY_INVALID: {
+    exit: 2,
+    status: 'INVALID_ARGUMENT',
+    says: 'The inventory is wrong.',
+    remedy: 'Correct every line named here; inventory/README.md explains the keys.',
+  },
+  GENERATIONS_EXHAUSTED: {
+    exit: 2,
+    status: 'FAILED_PRECONDITION',
+    says: 'This ring has used up its generations.',
+    remedy: 'Give the ring another name in the plan.',
+  },
+  STATE_UNWRITABLE: {
+    exit: 4,
+    status: 'UNAVAILABLE',
+    says: "A file of the operator's state folder cannot be written.",
+    remedy: 'See to space and permissions of the path named here.',
+  },
+  STATE_UNREADABLE: {
+    exit: 4,
+    status: 'UNAVAILABLE',
+    says: "A file of the operator's state folder cannot be read.",
+    remedy: 'See to the permissions of the path named here.',
+  },
+  STATE_BUSY: {
+    exit: 4,
+    status: 'ABORTED',
+    says: 'Another command holds the state folder.',
+    remedy: 'Wait for it and run the command again; where none runs, delete the lock named here.',
+  },
+  GENERATION_FILE_MISSING: {
+    exit: 2,
+    status: 'FAILED_PRECONDITION',
+    says: 'There is no generation file for this ring here.',
+    remedy:
+      'Run the command where the ring was loaded from, with the same state folder; where the file is lost, forget the ring on its hosts as root.',
+  },
+  GENERATION_FILE_DAMAGED: {
+    exit: 4,
+    status: 'FAILED_PRECONDITION',
+    says: 'The generation file is not what was written.',
+    remedy: 'Restore it from a copy; where there is none, forget the ring on its hosts as root and delete the file.',
+  },
+  GENERATION_FILE_CHANGED: {
+    exit: 4,
+    status: 'ABORTED',
+    says: 'Another command changed the generation file of this ring in the meantime.',
+    remedy: 'Look at the status of the ring, then run the command again if it is still wanted.',
+  },
+  FLEET_FILE_MISSING: {
+    exit: 2,
+    status: 'FAILED_PRECONDITION',
+    says: 'There is no fleet here.',
+    remedy: 'Deploy to hosts or start local agents first, or name the state folder of the fleet.',
+  },
+  FLEET_FILE_DAMAGED: {
+    exit: 4,
+    status: 'FAILED_PRECONDITION',
+    says: 'The fleet file is not what was written.',
+    remedy: 'Restore it from a copy, or deploy again to write it anew.',
+  },
+  PKI_DAMAGED: {
+    exit: 4,
+    status: 'FAILED_PRECONDITION',
+    says: "The fleet's certificate authority is damaged.",
+    remedy:
+      'Restore its key and certificate from a copy; where there is none, delete both and deploy again: every host gets a new certificate.',
+  },
+  PKI_EXPIRED: {
+    exit: 4,
+    status: 'FAILED_PRECONDITION',
+    says: "The fleet's certificate authority is too old to sign.",
+    remedy: 'Delete its key and certificate and deploy again: every host gets a new certificate.',
+  },
+  CANCELLED: {
+    exit: 5,
+    status: 'CANCELLED',
+    says: 'The command was interrupted.',
+    remedy: 'Run it again when you want to.',
+  },
+  AGENT_NOT_STARTED: {
+    exit: 4,
+    status: 'UNAVAILABLE',
+    says: 'An agent did not start.',
+    remedy: 'What it said last stands here; mend that and start it again.',
+  },
+  AGENT_LOST: {
+    exit: 4,
+    status: 'UNAVAILABLE',
+    says: 'An agent that this command started has ended.',
+    remedy: 'What it said last stands here; start the agents again.',
+  },
+  RING_LOADED: {
+    exit: 3,
+    status: 'FAILED_PRECONDITION',
+    says: 'This ring is loaded with another plan.',
+    remedy: 'Unload it first (npm run unload), then load the new plan.',
+  },
+  CONFIG_INVALID: {
+    exit: 2,
+    status: 'INVALID_ARGUMENT',
+    says: 'The configuration of the agent is wrong.',
+    remedy: 'Correct every line named here, or have the command that made the file make it again.',
+  },
+  CONFIG_UNREADABLE: {
+    exit: 4,
+    status: 'INTERNAL',
+    says: 'A file that the agent needs cannot be read.',
+    remedy: 'Check that it is there and that the user of the agent may read it.',
+  },
+  COMMAND_LINE_INVALID: {
+    exit: 2,
+    status: 'INVALID_ARGUMENT',
+    says: 'The command line is wrong.',
+    remedy: 'Run the command with --help to see what it takes.',
+  },
+  PLAN_UNREADABLE: {
+    exit: 2,
+    status: 'NOT_FOUND',
+    says: 'The plan file cannot be read.',
+    remedy: 'Check the path and the rights on it.',
+  },
+  HOST_UNKNOWN: {
+    exit: 3,
+    status: 'NOT_FOUND',
+    says: 'The fleet has no such host.',
+    remedy: 'Use one of the hosts named here, or make the host part of the fleet again.',
+  },
+} as const satisfies Record<string, CodeRule>;

@@ -1,0 +1,137 @@
+/** Error codes of rings, sessions and requests. */
+import type { CodeRule } from './error-rule.ts';
+
+export const ringCodes = {
+  SAMPLING_INVALID: {
+    exit: 2,
+    status: 'INVALID_ARGUMENT',
+    says: 'A sampling option is out of its range.',
+    remedy: 'Correct the option named here.',
+  },
+  GENERATION_MISMATCH: {
+    exit: 3,
+    status: 'FAILED_PRECONDITION',
+    says: 'This is not the generation that is loaded.',
+    remedy: 'Use the generation file of the load that stands; nothing was changed.',
+  },
+  SESSION_UNKNOWN: {
+    exit: 3,
+    status: 'NOT_FOUND',
+    says: 'The ring has no such open session.',
+    remedy: 'Open a session first; one whose lease ended is closed.',
+  },
+  SESSION_BUSY: {
+    exit: 3,
+    status: 'FAILED_PRECONDITION',
+    says: 'A request is running in this session.',
+    remedy: 'Wait for its end, or cancel it.',
+  },
+  REQUEST_UNKNOWN: {
+    exit: 3,
+    status: 'NOT_FOUND',
+    says: 'The ring knows no such request.',
+    remedy: 'Check the request; those that ended long ago are no longer kept.',
+  },
+  PROMPT_EMPTY: {
+    exit: 2,
+    status: 'INVALID_ARGUMENT',
+    says: 'The prompt has no tokens.',
+    remedy: 'Give a prompt.',
+  },
+  PROMPT_TOO_LONG: {
+    exit: 2,
+    status: 'INVALID_ARGUMENT',
+    says: 'The prompt does not fit the context of its session.',
+    remedy: 'Shorten the prompt, or raise `context` in the plan and load again.',
+  },
+  RING_BUSY: {
+    exit: 3,
+    status: 'RESOURCE_EXHAUSTED',
+    says: 'All sessions of the ring are in use.',
+    remedy: 'Try again when one has ended, or raise `sessions` in the plan and load again.',
+  },
+  RING_UNKNOWN: {
+    exit: 3,
+    status: 'NOT_FOUND',
+    says: 'The host has no such ring.',
+    remedy: 'Load the plan first; `npm run status` shows what is loaded.',
+  },
+  RING_EMPTY: {
+    exit: 3,
+    status: 'FAILED_PRECONDITION',
+    says: 'The ring is claimed on this host, but its stages ended with the agent or the machine.',
+    remedy: 'Run `npm run load` with the same plan again: it replays the load.',
+  },
+  RING_TAKEN: {
+    exit: 3,
+    status: 'ALREADY_EXISTS',
+    says: 'Another load holds the name of this ring on the host.',
+    remedy: 'Unload it with its own generation file first, or choose another ring name.',
+  },
+  RING_ENDING: {
+    exit: 3,
+    status: 'FAILED_PRECONDITION',
+    says: 'The ring is being taken down on this host.',
+    remedy: 'Run the command again in a moment.',
+  },
+  RING_NOT_READY: {
+    exit: 3,
+    status: 'FAILED_PRECONDITION',
+    says: 'The ring is not ready for this.',
+    remedy: '`npm run status` shows its phase; run `npm run load` with its plan.',
+  },
+  RING_UNLOADED: {
+    exit: 3,
+    status: 'ABORTED',
+    says: 'The ring was unloaded.',
+    remedy: 'Load the plan again.',
+  },
+  PLAN_DIFFERS: {
+    exit: 3,
+    status: 'FAILED_PRECONDITION',
+    says: 'The ring is loaded under this generation with another plan.',
+    remedy: 'Unload it first, then load the new plan.',
+  },
+  NO_STAGE_HERE: {
+    exit: 3,
+    status: 'INVALID_ARGUMENT',
+    says: 'The plan has no stage on this host.',
+    remedy: 'Send the load to the hosts that the plan names.',
+  },
+  NOT_THE_HEAD: {
+    exit: 3,
+    status: 'FAILED_PRECONDITION',
+    says: 'The head of the ring is not on this host.',
+    remedy: 'Ask the agent of the plan’s first stage.',
+  },
+  EDGE_UNKNOWN: {
+    exit: 3,
+    status: 'PERMISSION_DENIED',
+    says: 'A peer opened a link that the plan does not have.',
+    remedy: 'Check that the certificates and the plan name the same hosts.',
+  },
+  PROBE_LOST: {
+    exit: 4,
+    status: 'DEADLINE_EXCEEDED',
+    says: 'The probe token did not come back round the ring.',
+    remedy: '`npm run status` shows the stages; look at their logs.',
+  },
+  RECEIPT_GENERATION_MISMATCH: {
+    exit: 3,
+    status: 'ABORTED',
+    says: 'A stage gave a receipt of another generation and was stopped.',
+    remedy: 'Unload the ring and load it again.',
+  },
+  RING_LOST: {
+    exit: 4,
+    status: 'ABORTED',
+    says: 'The ring lost a part of itself while it answered; the text is not whole.',
+    remedy: '`npm run status` shows what is lost; load the plan again.',
+  },
+  REQUEST_REFUSED: {
+    exit: 2,
+    status: 'INVALID_ARGUMENT',
+    says: 'The tail of the ring refused the options of the request.',
+    remedy: 'Correct the grammar or the sampling options; the detail says which.',
+  },
+} as const satisfies Record<string, CodeRule>;

@@ -1,0 +1,100 @@
+/** The models that the proof is about, and what each is asked. */
+import { readdirSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+
+import { architectureRules } from '../../model/architecture.ts';
+import { benchModelShape, writeRandomModel } from '../../model/random-model.ts';
+import { openModel, type ModelFile } from '../../model/model-file.ts';
+import { P4Error } from '../../protocol/errors.ts';
+import type { KvType } from '../../protocol/plan.ts';
+import { storiesPath } from '../../stage/engine-fixture.ts';
+import { chunkedScript, mixedScript, randomTokens, type Script } from './script.ts';
+
+/** The settings of a context that are part of the shapes, the same for the uncut model and for every slice. */
+export interface ContextShape {
+  readonly contextTokens: number;
+  readonly sequences: number;
+  readonly batchRows: number;
+  readonly kv: { readonly keys: KvType; readonly values: KvType };
+}
+
+/** Room for the three sessions of `mixedScript`. */
+export const contextShape: ContextShape = {
+  contextTokens: 511,
+  sequences: 4,
+  batchRows: 63,
+  kv: { keys: 'f16', values: 'f16' },
+};
+
+export interface Subject {
+  readonly name: string;
+  readonly path: string;
+}
+
+export const stories: Subject = { name: 'stories', path: storiesPath };
+
+const modelsFolder = join(import.meta.dirname, '..', '..', '..', 'test', 'models');
+
+/** Models of 12 layers, 128 wide: one or two of each architecture whose slices are proven. */
+export async function smallSubjects(): Promise<Subject[]> {
+  const paths = readdirSync(modelsFolder)
+    .filter((name) => name.endsWith('.gguf'))
+    .sort()
+    .map((name) => join(modelsFolder, name));
+  const subjects: Subject[] = [];
+  for (const path of paths) {
+    if (await isProven(path)) subjects.push({ name: basename(path, '.gguf'), path });
+  }
+  return subjects;
+}
+
+async function isProven(path: string): Promise<boolean> {
+  try {
+    await openModel(path);
+    return true;
+  } catch (error) {
+    // A model whose architecture is refused stands there for the tests of that.
+    if (error instanceof P4Error && error.code === 'MODEL_ARCHITECTURE_UNPROVEN') return false;
+    throw error;
+  }
+}
+
+/** Architectures that are said to be proven and have no model here. */
+export async function architecturesWithoutSubject(subjects: readonly Subject[]): Promise<string[]> {
+  const models = await Promise.all(subjects.map(({ path }) => openModel(path)));
+  const there = new Set(models.map(({ architecture }) => architecture));
+  return [...architectureRules.keys()].filter((name) => !there.has(name));
+}
+
+/** Writes the benchmark's model of 199 M parameters, and removes it at the end. */
+export async function withBenchModel<Result>(use: (subject: Subject) => Promise<Result>): Promise<Result> {
+  const folder = await mkdtemp(join(tmpdir(), 'p4-bench-model-'));
+  try {
+    const path = join(folder, 'bench.gguf');
+    await writeRandomModel(path, benchModelShape);
+    return await use({ name: '200 M bench', path });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Prompt tokens of a subject: any of its vocabulary, from a seed. */
+const promptOf = (model: ModelFile, seed: number, length: number): number[] =>
+  randomTokens(seed, length, model.vocabularySize);
+
+/** The script that every slice is put through. A sliding window (32 rows in these models) is passed several times. */
+export function sliceScripts(model: ModelFile): Script[] {
+  const prompts = [63, 63, 21].map((length, index) => promptOf(model, 100 + index, length));
+  return [mixedScript(prompts, 64)];
+}
+
+/** Chunkings of one prompt. */
+const chunkRows = [63, 1, 2, 7, 16] as const;
+
+/** What rings are put through: one prompt in every chunking, each with tokens after it; 64 after the whole. */
+export function ringScripts(model: ModelFile, stepsAfterChunks: number): Script[] {
+  const prompt = promptOf(model, 200, 63);
+  return chunkRows.map((rows, index) => chunkedScript(prompt, rows, index === 0 ? 64 : stepsAfterChunks));
+}

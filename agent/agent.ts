@@ -17,6 +17,7 @@ import { outerService } from './services/outer-service.ts';
 import { Shell, type EffectRunners } from './shell.ts';
 import { Stages } from './stages.ts';
 import { ChildLauncher } from './stages/child-launcher.ts';
+import { removeDeadStages } from './stages/dead-stages.ts';
 import { StatusReport } from './status-report.ts';
 import { Transcripts } from './transcripts.ts';
 
@@ -37,8 +38,10 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const { stateFolder: folder, journalLimitBytes: limitBytes } = options.config;
   const journal = await openJournal({ folder, limitBytes });
   try {
+    const { runtimeFolder } = options.config;
+    await removeDeadStages(runtimeFolder);
     const parts = await assemble(options, journal);
-    return { listen: parts.server.listen, stop: () => stop(parts, journal) };
+    return { listen: parts.server.listen, stop: () => stop(parts, journal, runtimeFolder) };
   } catch (error) {
     await journal.close();
     throw error;
@@ -121,8 +124,8 @@ function effectRunners({ calls, transcripts, leases, rings, stages, dispatch }: 
     'dial-links': (effect) => {
       rings.dial(effect);
     },
-    'cut-ring': ({ load }) => {
-      rings.cut(load);
+    'cut-ring': ({ load, error }) => {
+      rings.cut(load, error);
     },
     'send-frame': (effect) => {
       rings.send(effect);
@@ -166,9 +169,11 @@ function abandon(
   }
 }
 
-async function stop({ shell, stages, server }: Parts, journal: Journal): Promise<void> {
+async function stop({ shell, stages, server }: Parts, journal: Journal, runtimeFolder: string): Promise<void> {
   await server.stop(limits.rpcStopMs);
   await stages.stopAll();
+  // Stages of a former agent that still were ending when this one began.
+  await removeDeadStages(runtimeFolder);
   await shell.settled();
   await journal.close();
 }

@@ -4,6 +4,7 @@
  * An effect that the table below calls `committed` runs only when the records of its step, and of all steps before it,
  * are durable (J2, J8). Compute does not wait for the journal (J7): frames go out at once.
  */
+import type { P4Error } from '../protocol/errors.ts';
 import type { HostName, NodeIndex, LoadId, RingName, TokenId } from '../protocol/ids.ts';
 import type { StageLoad } from '../protocol/stage-control.ts';
 import type { CallId, CallReply } from './calls.ts';
@@ -27,8 +28,8 @@ export type Effect =
       readonly load: LoadId;
       readonly edges: readonly DialledEdge[];
     }
-  /** Closes every link and route of the ring on this host. */
-  | { readonly kind: 'cut-ring'; readonly ring: RingName; readonly load: LoadId }
+  /** Closes every link and route of the ring on this host; the agents before it in the ring are told why. */
+  | { readonly kind: 'cut-ring'; readonly ring: RingName; readonly load: LoadId; readonly error: P4Error }
   | ({ readonly kind: 'send-frame'; readonly ring: RingName; readonly load: LoadId } & FrameDraft)
   | { readonly kind: 'await-probe'; readonly ring: RingName; readonly nonce: number }
   /** A request is admitted: readers may gather from it. */

@@ -46,8 +46,7 @@ export class Rings {
           dispatch({ kind: 'frame-finished', ...at });
         },
         lost: (error) => {
-          this.#routes.delete(ring.load);
-          dispatch({ kind: 'link-lost', ...at, error });
+          if (this.#routes.get(ring.load) === routes) dispatch({ kind: 'link-lost', ...at, error });
         },
       },
     });
@@ -73,8 +72,8 @@ export class Rings {
     this.#routes.get(load)?.send({ items, tokens });
   }
 
-  cut(load: LoadId): void {
-    this.#routes.get(load)?.close();
+  cut(load: LoadId, error: P4Error): void {
+    this.#routes.get(load)?.close(error);
     this.#routes.delete(load);
   }
 
@@ -123,14 +122,12 @@ export class Rings {
       events: {
         acknowledged: (count) => this.#routes.get(load)?.acknowledged(source, count),
         lost: (error) => {
-          this.#linkLost(ring, load, error);
+          // Where the loss began has named itself; else it is this neighbour.
+          const named = new P4Error(error.code, { ring, node: destination, host, ...error.facts }, error);
+          this.#options.dispatch({ kind: 'link-lost', ring, load, error: named });
         },
       },
     });
-  }
-
-  #linkLost(ring: RingName, load: LoadId, error: P4Error): void {
-    this.#options.dispatch({ kind: 'link-lost', ring, load, error });
   }
 
   /** A stage of this host put out a frame. */

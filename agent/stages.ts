@@ -4,6 +4,7 @@ import type { AgentConfig } from '../protocol/agent-config.ts';
 import { present } from '../protocol/assert.ts';
 import { P4Error } from '../protocol/errors.ts';
 import type { LoadId, NodeIndex, TokenId } from '../protocol/ids.ts';
+import { limits } from '../protocol/limits.ts';
 import type { StageFacts, StageLoad, StageReport } from '../protocol/stage-control.ts';
 import type { Effect, StartStage } from './effects.ts';
 import { vocabularyFrom, type Vocabulary } from './head/vocabulary.ts';
@@ -12,7 +13,7 @@ import type { LoadWatch } from './load-watch.ts';
 import type { Log } from './log.ts';
 import type { Rings } from './rings.ts';
 import { StageConnection, type TokenizeOptions } from './stages/stage-connection.ts';
-import type { StageHandle, StageLauncher } from './stages/stage-launcher.ts';
+import type { StageExit, StageHandle, StageLauncher } from './stages/stage-launcher.ts';
 import type { AgentState } from './state.ts';
 
 export interface StagesOptions {
@@ -106,13 +107,12 @@ export class Stages {
       folder,
       gone: handle.gone,
       onLost: (error) => {
-        this.#lost(running, error);
+        this.#disconnected(running, error);
       },
     });
     running.connection = connection;
-    void handle.exited.then(({ status, signal, lastWords }) => {
-      const exit = signal ?? `status ${String(status)}`;
-      this.#lost(running, new P4Error('STAGE_LOST', { ring, node, host: this.#options.state().host, exit, lastWords }));
+    void handle.exited.then((exit) => {
+      this.#lost(running, exitError(exit));
     });
     const facts = await connection.load(this.#loadOf(running.start), (fraction) => {
       tell('loading', fraction);
@@ -142,6 +142,15 @@ export class Stages {
 
   #loadOf({ order }: StartStage): StageLoad {
     return { ...order.stage, slicePath: join(this.#options.config.slicesFolder, `${order.stage.sliceId}.gguf`) };
+  }
+
+  /** A socket closed. Most often the process has ended, and how it did says more: that news comes in a moment. */
+  #disconnected(running: Running, error: P4Error): void {
+    const tell = (): void => {
+      this.#lost(running, error);
+    };
+    if (error.code === 'STAGE_LOST') setTimeout(tell, limits.stageExitMs);
+    else tell();
   }
 
   /** News of a stage's end by itself; its process is ended too if it still runs. Only the first news counts. */
@@ -183,6 +192,10 @@ export class Stages {
     const said = line.kind === 'text' ? line.text : JSON.stringify(line.record);
     this.#options.log({ event: 'stage-said', ring, node, said });
   }
+}
+
+function exitError({ status, signal, lastWords }: StageExit): P4Error {
+  return new P4Error('STAGE_LOST', { exit: signal ?? `status ${String(status)}`, lastWords });
 }
 
 /** A model without a tokenizer still has token ids: they have no text. */

@@ -9,6 +9,7 @@ import type { HeadState } from './head/head-state.ts';
 import type { JournalStats } from './journal/journal.ts';
 import type { Link } from './links/link.ts';
 import type { AgentState, LiveRing, NodeState, RingState } from './state.ts';
+import { lossText } from './step-stage.ts';
 
 export interface StatusSources {
   readonly state: () => AgentState;
@@ -75,7 +76,7 @@ export class StatusReport {
     return {
       ...named,
       phase: ring.phase.kind,
-      reason: ring.phase.kind === 'lost' ? ring.phase.error.message : '',
+      reason: ring.phase.kind === 'lost' ? lossText(ring.phase.error) : '',
       nodes,
       links: this.#sources.linksOf(ring.load).map(linkStatus),
       head: ring.head === null ? null : headStatus(ring.head),
@@ -89,7 +90,7 @@ export class StatusReport {
     return {
       ...{ node, host: this.#sources.state().host, firstLayer: first, lastLayer: last },
       state: state.kind,
-      reason: state.kind === 'lost' ? state.error.message : '',
+      reason: state.kind === 'lost' ? lossText(state.error) : '',
       pid: state.kind === 'loaded' ? state.pid : 0,
       residentBytes: String(report.residentBytes),
       cpuSeconds: report.cpuSeconds,

@@ -80,7 +80,7 @@ type Loss =
 /** Ends what hangs on a ring: its requests, its links, the calls that wait for it; and its stages if it ends for good. */
 export function loseRing(state: AgentState, ring: LiveRing, loss: Loss): Step {
   const at = { ring: ring.ring, load: ring.load };
-  const headStep = ring.head === null ? null : loseHead(ring.head, at, detail(loss.error));
+  const headStep = ring.head === null ? null : loseHead(ring.head, at, lossText(loss.error));
   const stopping = loss.kind === 'end' ? stopNodes(ring) : { nodes: ring.nodes, effects: [] };
   const phase: RingPhase =
     loss.kind === 'lose'
@@ -92,7 +92,7 @@ export function loseRing(state: AgentState, ring: LiveRing, loss: Loss): Step {
     state: next.state,
     records: [...(headStep?.records ?? []), ...next.records],
     effects: [
-      { kind: 'cut-ring', ...at },
+      { kind: 'cut-ring', ...at, error: loss.error },
       ...(headStep?.effects ?? []),
       ...replyTo(waitingCalls(ring.phase, loss), { kind: 'refused', error: loss.error }),
       ...stopping.effects,
@@ -146,7 +146,8 @@ function waitingCalls(phase: RingPhase, loss: Loss): readonly CallId[] {
   }
 }
 
-function detail(error: P4Error): string {
-  const facts = Object.entries(error.facts).map(([name, value]) => `${name} ${String(value)}`);
-  return [error.code, ...facts].join(', ');
+/** A loss on one line; what a stage said last is in its agent's log. */
+export function lossText(error: P4Error): string {
+  const facts = Object.entries(error.facts).filter(([, value]) => typeof value !== 'object');
+  return [error.code, ...facts.map(([name, value]) => `${name} ${String(value)}`)].join(', ');
 }

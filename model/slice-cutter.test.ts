@@ -265,6 +265,7 @@ async function writeSparseModel(path: string, size: { layers: number; layerBytes
     ['llama.embedding_length', u32(width)],
     ['llama.context_length', u32(128)],
     ['llama.attention.head_count', u32(32)],
+    ['llama.attention.layer_norm_rms_epsilon', f32(1e-5)],
     ['llama.vocab_size', u32(32)],
     ['tokenizer.ggml.model', text('no_vocab')],
   ]);

@@ -50,6 +50,12 @@ export const ringCodes = {
     says: 'All sessions of the ring are in use.',
     remedy: 'Try again when one has ended, or raise `sessions` in the plan and load again.',
   },
+  RING_STALLED: {
+    exit: 3,
+    status: 'RESOURCE_EXHAUSTED',
+    says: 'The head stage of the ring has not taken what waits for it.',
+    remedy: '`npm run status` shows the stages; try again when they go on.',
+  },
   RING_UNKNOWN: {
     exit: 3,
     status: 'NOT_FOUND',
@@ -109,6 +115,12 @@ export const ringCodes = {
     status: 'PERMISSION_DENIED',
     says: 'A peer opened a link that the plan does not have.',
     remedy: 'Check that the certificates and the plan name the same hosts.',
+  },
+  EDGE_TAKEN: {
+    exit: 3,
+    status: 'ALREADY_EXISTS',
+    says: 'A peer opened a link of the ring a second time.',
+    remedy: 'Load the plan again; nothing was changed.',
   },
   PROBE_LOST: {
     exit: 4,

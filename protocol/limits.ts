@@ -14,6 +14,11 @@ const bounds = {
   frameBytes: 32 * 1024 * 1024,
   /** Items of one hop frame: every session may open, begin, run, end and close in it. */
   frameItems: 2048,
+  /**
+   * Items that wait for the head stage before nobody new is admitted: with what the open sessions may add to end and
+   * close, they fit one frame.
+   */
+  waitingItems: 512,
   /** Frames on their way to one node that it has not finished: enough to keep it busy, few enough to push back. */
   linkWindowFrames: 4,
   /** Frames at the head stage: one that it computes and one that waits. */
@@ -76,12 +81,16 @@ const bounds = {
   stageFrames: 256,
   /** Time for a stage to answer a question between two decodes. */
   stageAnswerMs: 30_000,
+  /** Time for a stage to give its figures for a status: it does so between two messages, whatever it computes. */
+  stageReportMs: 1_000,
   /** Characters of one line that a stage says on standard error. */
   stageLineCharacters: 8192,
   /** Time for a stage process to answer on its socket after its start. */
   stageStartMs: 30_000,
   /** Time for a stage to load its slice: 100 GB from a slow disk. */
   stageLoadMs: 1_800_000,
+  /** Time between the end of a stage's sockets and the news of its process's end. */
+  stageExitMs: 500,
   /** Time for a stage to end after it was told to; then it is killed. */
   stageStopMs: 5_000,
   /** Time for an agent to reach its neighbour when a ring is linked. */
@@ -140,6 +149,8 @@ const bounds = {
   rpcDetailsLength: 300,
   /** Latest frames of a link whose acknowledgement times are kept. */
   linkSamples: 512,
+  /** Time for the reason of a loss to come round a ring, once a neighbour has closed its link without one. */
+  lossNewsMs: 500,
   /** Time for a neighbour to take note that a link closes. */
   linkCloseMs: 1_000,
   /** Least size of an agent's journal: a WAL, a batch on its way and the spare room leave enough to be of use. */
@@ -178,6 +189,10 @@ export const limits: { readonly [Name in keyof typeof bounds]: number } = bounds
 
 assert(limits.frameBytes < limits.grpcMessageBytes, 'a frame fits a gRPC message');
 assert(limits.sessions < 256, 'one sequence is left for the dummy row');
+assert(
+  limits.waitingItems + 3 * limits.sessions + limits.cpuDecodeRows < limits.frameItems,
+  'what waits at the head fits one frame: each session may be cut, end and close, and rows follow',
+);
 assert(limits.journalCheckpointBytes < limits.journalWalBytes, 'a checkpoint is tried in a pause before it is forced');
 assert(limits.journalHopBatch < limits.journalLoneHops, 'hops ride along with a commit before they go alone');
 assert(limits.journalLoneHops < limits.journalGatheredHops, 'hops are written before they are dropped');

@@ -123,7 +123,7 @@ function endOf(host: HostName, child: Child): Promise<AgentEnd> {
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     said = (said + text).slice(-limits.agentSaidBytes);
   });
-  const lastLines = (): string[] => said.trimEnd().split('\n').slice(-12);
+  const lastLines = (): string[] => said.trimEnd().split('\n').slice(-6);
   return new Promise((resolve) => {
     child.once('error', (cause) => {
       resolve({ host, status: null, signal: null, said: [cause.message] });

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
 import { generation, hostName, loadId, ringName } from '../protocol/ids.ts';
+import type { Failure } from './failure.ts';
 import {
   beginLoad,
   loaderStep,
-  type Failure,
   type KeptLoad,
   type LoaderEffect,
   type LoaderInput,
@@ -25,6 +25,7 @@ const earlier: KeptLoad = {
   phase: 'ready',
 };
 const refusal: Failure = { code: 'AGENT_NOT_STARTED', facts: { host: 'two' } };
+const unknown: Failure = { code: 'RING_UNKNOWN', facts: {} };
 const cancelled: Failure = { code: 'CANCELLED', facts: {} };
 
 /** Runs the inputs and collects what the loader asks for. */
@@ -109,21 +110,39 @@ describe('the loader', () => {
     const run = new Run().give(begin(null), kept, ...done('load', one));
     run.words();
     run.give({ kind: 'failed', command: 'load', host: two, failure: refusal });
-    assert.deepEqual(run.words(), ['abandon load three', 'unload one', 'unload two', 'unload three']);
-    const nothing: Failure = { code: 'RING_UNKNOWN', facts: {} };
-    run.give(...done('unload', one, three), { kind: 'failed', command: 'unload', host: two, failure: nothing });
+    assert.deepEqual(run.words(), ['unload one', 'unload two', 'unload three']);
+    run.give(...done('unload', one, three), { kind: 'failed', command: 'unload', host: two, failure: unknown });
+    assert.deepEqual(run.words(), [], "the third agent's Load is not answered yet");
+    run.give({ kind: 'failed', command: 'load', host: three, failure: refusal });
     assert.deepEqual(run.words(), ['keep failed']);
     run.give(kept);
     const expected = { kind: 'failed', failure: refusal, host: two, withdrawn: [one, three], left: [] };
     assert.deepEqual(run.outcome, expected);
   });
 
+  test('unloads again what an Unload has overtaken', () => {
+    const run = new Run().give(begin(null), kept, ...done('load', one, two), { kind: 'cancel', failure: cancelled });
+    run.give(...done('unload', one, two), { kind: 'failed', command: 'unload', host: three, failure: unknown });
+    run.words();
+    assert.deepEqual(run.give(...done('load', three)).words(), ['unload three']);
+    assert.deepEqual(run.give(...done('unload', three)).words(), ['keep failed']);
+  });
+
   test('keeps the load in its file while an agent may still hold it', () => {
-    const run = new Run().give(begin(null), kept, { kind: 'failed', command: 'load', host: two, failure: refusal });
-    run.give(...done('unload', one, three), { kind: 'failed', command: 'unload', host: two, failure: refusal });
+    const run = new Run().give(begin(null), kept, ...done('load', one, two, three));
+    run.give({ kind: 'failed', command: 'link', host: two, failure: refusal }, ...done('unload', one, three));
+    run.give({ kind: 'failed', command: 'unload', host: two, failure: refusal });
     assert.deepEqual(run.words().slice(-1), ['keep loading']);
     run.give({ kind: 'keep-failed', failure: refusal });
     assert.ok(run.outcome?.kind === 'failed' && run.outcome.left[0]?.host === two);
+  });
+
+  test('waits no longer for the Load of an agent that does not answer the Unload', () => {
+    const run = new Run().give(begin(null), kept, ...done('load', one, two), { kind: 'cancel', failure: cancelled });
+    run.give(...done('unload', one, two));
+    run.words();
+    run.give({ kind: 'failed', command: 'unload', host: three, failure: refusal });
+    assert.deepEqual(run.words(), ['abandon load three', 'keep loading']);
   });
 
   test('takes nothing down when a ring that stood before cannot be confirmed', () => {
@@ -152,6 +171,15 @@ describe('the loader', () => {
   test('finishes exactly once and last, whatever arrives in whatever order', () => {
     for (let seed = 1; seed <= 2000; seed += 1) checkRandomRun(seed);
   });
+
+  test('leaves nothing on an agent that it does not name, whatever overtakes what', () => {
+    const outcomes = new Map<string, number>();
+    for (let seed = 1; seed <= 3000; seed += 1) {
+      const kind = checkRandomAgents(seed);
+      outcomes.set(kind, (outcomes.get(kind) ?? 0) + 1);
+    }
+    for (const kind of ['ready', 'failed', 'left']) assert.ok((outcomes.get(kind) ?? 0) > 50, `some runs end ${kind}`);
+  });
 });
 
 /** Answers are given in random order, doubled, out of phase and mixed with failures and cancellation. */
@@ -161,7 +189,7 @@ function checkRandomRun(seed: number): void {
   const all: LoaderEffect[] = [];
   const stands = random() < 0.3;
   run.give(begin(stands ? earlier : null));
-  for (let step = 0; step < 400 && run.state.kind !== 'finished'; step += 1) {
+  for (let step = 0; step < 1000 && run.state.kind !== 'finished'; step += 1) {
     all.push(...run.effects.splice(0));
     run.give(randomInput(random, all));
   }
@@ -190,6 +218,52 @@ function randomInput(random: () => number, all: readonly LoaderEffect[]): Loader
   if (effect.kind !== 'command') return { kind: 'kept' };
   const { command, host } = effect;
   if (random() < 0.05) return { kind: 'failed', command, host, failure: refusal };
+  return { kind: 'done', command, host };
+}
+
+/** Agents that hold a load or not; calls and answers arrive in random order. What each run ended as. */
+function checkRandomAgents(seed: number): string {
+  const random = numbersFrom(seed);
+  const run = new Run().give(begin(null));
+  const holding = new Set<string>();
+  const [calls, answers]: [Extract<LoaderEffect, { kind: 'command' }>[], LoaderInput[]] = [[], []];
+  const taken = <Item>(items: Item[]): Item | undefined => items.splice(Math.floor(random() * items.length), 1)[0];
+  const words: string[] = [];
+  while (run.outcome === null) {
+    for (const effect of run.effects.splice(0)) {
+      words.push(wordOf(effect));
+      if (effect.kind === 'keep') answers.push(kept);
+      if (effect.kind === 'command') calls.push(effect);
+    }
+    const call = random() < 0.5 ? taken(calls) : undefined;
+    if (call !== undefined) answers.push(answerOf(call, holding, random));
+    const answer = call === undefined ? taken(answers) : undefined;
+    if (answer !== undefined) run.give(answer);
+    if (random() < 0.01) run.give({ kind: 'cancel', failure: cancelled });
+  }
+  const { outcome } = run;
+  const left = outcome.kind === 'failed' ? outcome.left.map(({ host }): string => host) : [];
+  const seen = `seed ${seed}: ${words.join(', ')}`;
+  if (outcome.kind === 'ready') assert.equal(holding.size, order.hosts.length, seen);
+  else {
+    const loads = calls.filter(({ command }) => command === 'load').map(({ host }): string => host);
+    for (const host of [...holding, ...loads]) assert.ok(left.includes(host), `${host} holds it; ${seen}`);
+  }
+  return left.length > 0 ? 'left' : outcome.kind;
+}
+
+function answerOf(
+  { command, host }: Extract<LoaderEffect, { kind: 'command' }>,
+  holding: Set<string>,
+  random: () => number,
+): LoaderInput {
+  const failed = (failure: Failure): LoaderInput => ({ kind: 'failed', command, host, failure });
+  if (command === 'unload') {
+    if (random() < 0.1) return failed(refusal);
+    return holding.delete(host) ? { kind: 'done', command, host } : failed(unknown);
+  }
+  if (random() < 0.1) return failed(refusal);
+  if (command === 'load') holding.add(host);
   return { kind: 'done', command, host };
 }
 

@@ -9,8 +9,9 @@
  * - Exactly one `finish`, and it is the last effect.
  */
 import { unreachable } from '../protocol/assert.ts';
-import type { ErrorCode, ErrorFacts } from '../protocol/errors.ts';
 import type { Generation, HostName, LoadId, RingName } from '../protocol/ids.ts';
+import type { Failure } from './failure.ts';
+import { withdrawalStep, type Withdrawal, type WithdrawalNews } from './loader-withdrawal.ts';
 
 /** What is to be loaded: the ring's agents once each, in ring order; the first one has the head. */
 export interface LoadOrder {
@@ -31,12 +32,6 @@ export interface LoadName {
 export interface KeptLoad extends LoadName {
   readonly planDigest: string;
   readonly phase: KeptPhase;
-}
-
-/** An error's code and facts: plain data, where an exception would be code. */
-export interface Failure {
-  readonly code: ErrorCode;
-  readonly facts: ErrorFacts;
 }
 
 export type AgentCommand = 'load' | 'link' | 'probe' | 'unload';
@@ -82,9 +77,11 @@ export type LoaderState =
   | ({ readonly kind: 'keeping'; readonly cancelled: Failure | null } & Running)
   | ({ readonly kind: 'commanding'; readonly phase: Phase; readonly waiting: readonly HostName[] } & Running)
   | ({ readonly kind: 'marking-ready' } & Running)
-  | ({ readonly kind: 'withdrawing'; readonly waiting: readonly HostName[] } & Failing)
+  | Withdrawing
   | ({ readonly kind: 'marking-failed' } & Failing)
   | { readonly kind: 'finished' };
+
+type Withdrawing = { readonly kind: 'withdrawing'; readonly waiting: readonly Withdrawal[] } & Failing;
 
 /** What every agent, or the head's alone, has to do before the next phase begins. */
 type Phase = Exclude<AgentCommand, 'unload'>;
@@ -106,9 +103,6 @@ export interface LoaderStep {
   readonly state: LoaderState;
   readonly effects: readonly LoaderEffect[];
 }
-
-/** What an agent answers that never had the load, or has it no more: there is nothing to take down. */
-const nothingThere: readonly ErrorCode[] = ['RING_UNKNOWN', 'RING_TAKEN', 'GENERATION_MISMATCH'];
 
 /** Whether agents may hold this load: it was told to them, and not taken from all of them. */
 const isStanding = ({ phase }: KeptLoad): boolean => phase === 'loading' || phase === 'ready';
@@ -193,8 +187,11 @@ function keepFailed(state: LoaderState, failure: Failure): LoaderStep {
 }
 
 function done(state: LoaderState, command: AgentCommand, host: HostName): LoaderStep {
-  if (state.kind === 'withdrawing' && command === 'unload') {
-    return withdrew({ ...state, waiting: without(state.waiting, host), withdrawn: [...state.withdrawn, host] });
+  if (state.kind === 'withdrawing') {
+    if (command === 'load') return withdraw(state, host, { kind: 'load-done' });
+    if (command !== 'unload') return unchanged(state);
+    const withdrawn = [...without(state.withdrawn, host), host];
+    return withdraw({ ...state, withdrawn }, host, { kind: 'unloaded' });
   }
   if (state.kind !== 'commanding' || state.phase !== command) return unchanged(state);
   const waiting = without(state.waiting, host);
@@ -216,10 +213,9 @@ function done(state: LoaderState, command: AgentCommand, host: HostName): Loader
 
 function failed(state: LoaderState, input: Extract<LoaderInput, { kind: 'failed' }>): LoaderStep {
   const { command, host, failure } = input;
-  if (state.kind === 'withdrawing' && command === 'unload') {
-    const waiting = without(state.waiting, host);
-    if (nothingThere.includes(failure.code)) return withdrew({ ...state, waiting });
-    return withdrew({ ...state, waiting, left: [...state.left, { host, failure }] });
+  if (state.kind === 'withdrawing') {
+    if (command === 'load') return withdraw(state, host, { kind: 'load-failed' });
+    return command === 'unload' ? withdraw(state, host, { kind: 'unload-failed', failure }) : unchanged(state);
   }
   if (state.kind !== 'commanding' || state.phase !== command) return unchanged(state);
   return fail(state, { failure, host, touched: state.order.hosts });
@@ -261,27 +257,55 @@ interface Cause {
 }
 
 function fail(state: LoaderState & Running, { failure, host, touched }: Cause): LoaderStep {
-  const abandons: LoaderEffect[] =
-    state.kind === 'commanding'
-      ? without(state.waiting, host).map((other) => ({ kind: 'abandon', command: state.phase, host: other }))
-      : [];
+  const phase = state.kind === 'commanding' ? state.phase : null;
+  const pending = state.kind === 'commanding' ? without(state.waiting, host) : [];
   const failing: Failing = { ...running(state), failure, host, withdrawn: [], left: [] };
+  const abandons = phase === null ? [] : pending.map((other) => abandon(phase, other));
   // G6: it may serve from before; `load` again mends it, `unload` takes it down.
   if (state.replayed)
     return { state: { kind: 'finished' }, effects: [...abandons, finishEffect(failedOutcome(failing))] };
   if (touched.length === 0) return markFailed(failing);
+  const isLoading = (other: HostName): boolean => phase === 'load' && pending.includes(other);
+  const waiting = touched.map((other): Withdrawal => ({
+    host: other,
+    load: isLoading(other) ? 'running' : 'ended',
+    unload: 'asked',
+  }));
   return {
-    state: { ...failing, kind: 'withdrawing', waiting: touched },
-    effects: [
-      ...abandons,
-      ...touched.map((other): LoaderEffect => ({ kind: 'command', command: 'unload', host: other, load: state.load })),
-    ],
+    state: { ...failing, kind: 'withdrawing', waiting },
+    // A Load that was cancelled may still be carried out: its answer is waited for.
+    effects: [...(phase === 'load' ? [] : abandons), ...touched.map((other) => unload(state.load, other))],
   };
 }
 
-function withdrew(state: Extract<LoaderState, { kind: 'withdrawing' }>): LoaderStep {
+function withdraw(state: Withdrawing, host: HostName, news: WithdrawalNews): LoaderStep {
+  const from = state.waiting.find((entry) => entry.host === host);
+  if (from === undefined) return unchanged(state);
+  const others = state.waiting.filter((entry) => entry !== from);
+  const step = withdrawalStep(from, news);
+  switch (step.kind) {
+    case 'waiting':
+      return unchanged({ ...state, waiting: [...others, step.next] });
+    case 'again':
+      return { state: { ...state, waiting: [...others, step.next] }, effects: [unload(state.load, host)] };
+    case 'clear':
+      return withdrew({ ...state, waiting: others });
+    case 'left': {
+      const left = [...state.left, { host, failure: step.failure }];
+      const next = withdrew({ ...state, waiting: others, left });
+      return from.load === 'running' ? { ...next, effects: [abandon('load', host), ...next.effects] } : next;
+    }
+    default:
+      return unreachable(step);
+  }
+}
+
+function withdrew(state: Withdrawing): LoaderStep {
   return state.waiting.length > 0 ? unchanged(state) : markFailed(state);
 }
+
+const abandon = (command: AgentCommand, host: HostName): LoaderEffect => ({ kind: 'abandon', command, host });
+const unload = (load: LoadName, host: HostName): LoaderEffect => ({ kind: 'command', command: 'unload', host, load });
 
 /** While an agent may hold something of the load, its file goes on to say so: `unload` then has what it needs. */
 function markFailed(failing: Failing): LoaderStep {

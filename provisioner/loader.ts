@@ -1,12 +1,12 @@
 /** The loader's shell: it carries out what `loaderStep` decides, and tells it what came of it. */
 import { P4Error } from '../protocol/errors.ts';
 import type { HostName } from '../protocol/ids.ts';
+import { failureOf, type Failure } from './failure.ts';
 import { interruption } from './interrupt.ts';
 import {
   beginLoad,
   loaderStep,
   type AgentCommand,
-  type Failure,
   type KeptLoad,
   type KeptPhase,
   type LoaderEffect,
@@ -129,4 +129,3 @@ class LoaderShell {
 }
 
 const callName = (command: AgentCommand, host: HostName): string => `${command} ${host}`;
-const failureOf = ({ code, facts }: P4Error): Failure => ({ code, facts });

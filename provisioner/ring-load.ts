@@ -2,7 +2,7 @@
 import { P4Error } from '../protocol/errors.ts';
 import type { HostName } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
-import type { LoadRequest, StagePlacement } from '../protocol/messages.ts';
+import type { LoadProgress, LoadRequest, StagePlacement } from '../protocol/messages.ts';
 import { planFileOf } from '../protocol/plan-document.ts';
 import type { CutSlice } from '../model/slice-cutter.ts';
 import type { CommandContext } from './command.ts';
@@ -63,6 +63,8 @@ interface PortParts {
   readonly context: CommandContext;
 }
 
+const isLoaded = ({ phase }: LoadProgress): boolean => phase === 'loaded' || phase === 'confirmed';
+
 /** The agent has deadlines of its own; these are for one that has stopped answering. */
 const deadlines: Readonly<Record<AgentCommand, number>> = {
   load: limits.stageStartMs + limits.stageLoadMs + limits.answerMs,
@@ -108,7 +110,7 @@ class FleetLoaderPort implements LoaderPort {
     switch (command) {
       case 'load':
         for await (const progress of client.stream(['Agent', 'Load'], this.#request(order.load), options)) {
-          this.#progress(progress.node, progress.phase === 'loading' ? progress.fraction : 1);
+          this.#progress(progress.node, isLoaded(progress) ? 1 : progress.fraction);
         }
         return;
       case 'link':

@@ -44,15 +44,15 @@ export type OptionValues = Readonly<Record<string, unknown>>;
 
 export function addSamplingOptions(command: Command): Command {
   for (const [flag, name, says] of numberFlags) {
-    command.addOption(new Option(`--${flag} <number>`, says).default(undefined, String(defaultSampling[name])));
+    command.option(`--${flag} <number>`, `${says} (default: ${defaultSampling[name]})`);
   }
   return command
-    .option('--logit-bias <id=value>', 'add to the logit of a token; -inf: never draw it (repeatable)', collected, [])
+    .option('--logit-bias <id=value>', 'add to the logit of a token; -inf: never draw it (repeatable)', collected)
     .addOption(new Option('--grammar <text>', 'a GBNF grammar for the completion').conflicts('grammarFile'))
     .option('--grammar-file <file>', 'a file with a GBNF grammar')
     .option('--seed <number>', 'seed of the draws (default: random)')
     .option('--max-tokens <count>', 'tokens to answer with at most (default: until the context is full)')
-    .option('--stop <text>', 'end where this text comes up (repeatable)', collected, [])
+    .option('--stop <text>', 'end where this text comes up (repeatable)', collected)
     .option('--ignore-end', 'go on after the model ends its text');
 }
 
@@ -120,7 +120,7 @@ function decimal(option: string, text: string): number {
   return Number(text);
 }
 
-export const collected = (value: string, before: readonly string[]): readonly string[] => [...before, value];
+const collected = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
 
 const texts = (value: unknown): readonly string[] =>
   Array.isArray(value) ? value.filter((text): text is string => typeof text === 'string') : [];

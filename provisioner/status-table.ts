@@ -67,7 +67,7 @@ function mergedRings(answers: readonly HostAnswer[]): readonly MergedRing[] {
 }
 
 function ringLines({ ring, parts }: MergedRing): readonly string[] {
-  const phases = parts.map(({ host, phase, reason }) => `${phase} on ${host}${reason === '' ? '' : ` (${reason})`}`);
+  const phases = parts.map(({ host, phase }) => `${phase} on ${host}`);
   const nodes = parts.flatMap((part) => part.nodes).sort((one, other) => one.node - other.node);
   const links = parts.flatMap((part) => part.links).sort((one, other) => one.source - other.source);
   const heads = parts.flatMap(({ head }) => (head === null ? [] : [head]));
@@ -79,6 +79,7 @@ function ringLines({ ring, parts }: MergedRing): readonly string[] {
         `${head.requestsFinished} finished, ${head.tokensEmitted} tokens emitted`,
     ),
     ...indented(tableLines(nodeColumns, nodes.map(nodeRow))),
+    ...reasonLines(parts, nodes),
     ...(links.length === 0
       ? []
       : indented(
@@ -93,11 +94,22 @@ function ringLines({ ring, parts }: MergedRing): readonly string[] {
   ];
 }
 
+/** Why a part of the ring is as it is, each reason once: too long for a table. */
+function reasonLines(parts: MergedRing['parts'], nodes: readonly NodeStatus[]): readonly string[] {
+  const reasons = [
+    ...parts.map(({ host, phase, reason }) => ({ what: `${phase} on ${host}`, reason })),
+    ...nodes.map(({ node, state, reason }) => ({ what: `node ${node} ${state}`, reason })),
+  ];
+  return reasons.filter(({ reason }) => reason !== '').map(({ what, reason }) => `  ${what}: ${reason}`);
+}
+
+/** A stage that does not run has no process. */
+const pidText = (pid: number): string => (pid === 0 ? '' : String(pid));
+
 function nodeRow(node: NodeStatus): readonly string[] {
   const rows = Number(node.prefilledRows) + Number(node.decodedRows);
-  const state = node.reason === '' ? node.state : `${node.state} (${node.reason})`;
   return [
-    ...[String(node.node), node.host, `${node.firstLayer}-${node.lastLayer}`, state, String(node.pid)],
+    ...[String(node.node), node.host, `${node.firstLayer}-${node.lastLayer}`, node.state, pidText(node.pid)],
     ...[bytesText(Number(node.residentBytes)), node.prefilledRows, node.decodedRows],
     ...[rows === 0 ? '' : ((node.computeSeconds * 1000) / rows).toFixed(2), String(node.kvCellsUsed)],
   ];

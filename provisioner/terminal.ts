@@ -14,6 +14,8 @@ export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: n
 export type TerminalMode = 'text' | 'json';
 
 const barCells = 24;
+/** Between two drawings of the same progress. */
+const redrawMs = 100;
 const clearLine = '\r\x1b[2K';
 
 export class Terminal {
@@ -21,6 +23,8 @@ export class Terminal {
   readonly #out: Output;
   readonly #err: Output;
   #drawn: 'nothing' | 'progress' = 'nothing';
+  #label = '';
+  #drawnAtMs = 0;
   /** Whether the latest part left its line unfinished. */
   #isInLine = false;
 
@@ -64,6 +68,7 @@ export class Terminal {
   note(text: string): void {
     if (this.mode === 'json') return;
     this.#clear();
+    this.#leaveLine();
     this.#err.write(`${text}\n`);
   }
 
@@ -73,10 +78,15 @@ export class Terminal {
    */
   progress(label: string, fraction: number): void {
     if (this.mode === 'json' || this.#err.isTTY !== true) return;
+    const now = performance.now();
     const done = Math.max(0, Math.min(1, fraction));
+    if (label === this.#label && done < 1 && now - this.#drawnAtMs < redrawMs) return;
+    this.#label = label;
+    this.#drawnAtMs = now;
     const filled = Math.round(done * barCells);
     const bar = `${'█'.repeat(filled)}${'░'.repeat(barCells - filled)}`;
-    const columns = this.#err.columns ?? 80;
+    // A terminal that does not know its width says 0.
+    const columns = this.#err.columns === undefined || this.#err.columns === 0 ? 80 : this.#err.columns;
     this.#err.write(
       `${clearLine}${`  ${bar} ${String(Math.round(done * 100)).padStart(3)}%  ${label}`.slice(0, columns - 1)}`,
     );
@@ -90,11 +100,17 @@ export class Terminal {
   /** One failure, as text or as one JSON line, on standard error. */
   failure(error: P4Error): void {
     this.#clear();
+    this.#leaveLine();
     if (this.mode === 'text') this.#err.write(`${error.message}\n`);
     else {
       const { says, remedy, exit } = error.rule;
       this.#err.write(`${jsonLine({ event: 'error', code: error.code, says, facts: error.facts, remedy, exit })}\n`);
     }
+  }
+
+  /** On a terminal both outputs share a screen: what goes to one must not begin in a line of the other. */
+  #leaveLine(): void {
+    if (this.isInteractive) this.endLine();
   }
 
   #clear(): void {

@@ -42,8 +42,15 @@ async function unload(planPath: string, state: StateFolder, { terminal, signal }
   const fleet = await FleetConnection.open(state);
   try {
     const results = await Promise.all(ringHosts(kept.plan).map((host) => unloadOn(fleet, { host, kept, signal })));
-    const failed = results.find((result) => result.kind === 'failed');
-    if (failed !== undefined) throw failed.error;
+    const failed = results.filter((result) => result.kind === 'failed');
+    const [first] = failed;
+    if (first !== undefined) {
+      const ended = results.filter(({ kind }) => kind !== 'failed').map(({ host }) => host);
+      if (ended.length > 0) terminal.note(`Not loaded any more on: ${ended.join(', ')}. The rest stays as it is.`);
+      const left = failed.map(({ host, error }) => ({ host, code: error.code }));
+      terminal.event({ event: 'unload-failed', ring, ended, left });
+      throw first.error;
+    }
     await keepGeneration(state, { ...kept, phase: 'unloaded' }, kept);
     const stages = results.reduce((sum, result) => sum + (result.kind === 'unloaded' ? result.stages : 0), 0);
     const hosts = results.filter(({ kind }) => kind === 'unloaded').map(({ host }) => host);

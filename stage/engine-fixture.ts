@@ -85,9 +85,9 @@ export async function openRing(
   cuts: readonly number[],
   options: Partial<EngineOptions> & { readonly path: string },
 ): Promise<EngineRing> {
-  const folder = mkdtempSync(join(tmpdir(), 'p4-engine-'));
   const model = await openModel(options.path);
   const hash = await hashModel(model);
+  const folder = mkdtempSync(join(tmpdir(), 'p4-engine-'));
   const engines: Engine[] = [];
   const close = (): void => {
     for (const engine of engines) engine.close();

@@ -22,6 +22,11 @@ export class FrameQueue {
     return this.#frames.length;
   }
 
+  /** Items of the frame at hand, when none of it was taken; else 0. */
+  get freshItems(): number {
+    return this.#item === 0 ? (this.#frames[0]?.items.length ?? 0) : 0;
+  }
+
   add(frame: Frame): void {
     this.#frames.push(frame);
   }

@@ -16,7 +16,7 @@ import { drawSeed } from './draw-seed.ts';
 import { checkGrammar } from './grammar-check.ts';
 import type { LlamaLibrary } from './llama-library.ts';
 import type { Pointer } from './llama-structs.ts';
-import { checkSampling } from './sampling-check.ts';
+import { samplerOptions } from './sampler-options.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 export type SampleOutcome =
@@ -47,13 +47,13 @@ const mostGrammarMs = 3000;
 
 /**
  * @param candidates may be shared by all samplers of a thread
- * @throws INVALID_ARGUMENT, TOKEN_OUT_OF_RANGE, SAMPLER_GRAMMAR, TOKENIZER_ABSENT (for a grammar)
+ * @throws SAMPLING_INVALID, TOKEN_OUT_OF_RANGE, SAMPLER_GRAMMAR, TOKENIZER_ABSENT (for a grammar)
  */
 export function openSampler(vocabulary: Vocabulary, candidates: Candidates, sampling: Sampling): Sampler {
   assert(candidates.size === vocabulary.size, 'there is a candidate for each token');
-  checkSampling(sampling, vocabulary.size);
-  const grammar = sampling.grammar === null ? null : openGrammar(vocabulary, sampling.grammar);
-  return new ChainSampler({ vocabulary, candidates, sampling, grammar });
+  const options = samplerOptions(sampling, vocabulary.size);
+  const grammar = options.grammar === null ? null : openGrammar(vocabulary, options.grammar);
+  return new ChainSampler({ vocabulary, candidates, sampling: options, grammar });
 }
 
 interface SamplerParts {

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 
 import type { HopItem, Receipt } from '../protocol/hop-items.ts';
 import { tokenId } from '../protocol/ids.ts';
+import { limits } from '../protocol/limits.ts';
 import { defaultSampling, type Sampling } from '../protocol/sampling.ts';
 import { Candidates } from './candidates.ts';
 import {
@@ -46,6 +47,23 @@ for (const cuts of [[], [4], [2, 5], [1, 3, 6]]) {
     });
   });
 }
+
+test('frames that wait together stay apart where one could not hold all of their items', async () => {
+  await withStages([], ([stage]) => {
+    assert.ok(stage !== undefined);
+    const session = new TestSession(0);
+    stage.run(headFrame([session.open]));
+    const cuts = Array.from({ length: limits.frameItems / 4 }, (): HopItem => session.truncate(0));
+    const out = stage.run(...Array.from({ length: 5 }, () => headFrame(cuts)));
+    assert.deepEqual(
+      out.map(({ items, completes }) => [items.length, completes]),
+      [
+        [cuts.length * 3, 3],
+        [cuts.length * 2, 2],
+      ],
+    );
+  });
+});
 
 test('frames that wait together are one decode, and their items keep their order', async () => {
   await withStages(

@@ -96,7 +96,7 @@ export class StageCore {
     let completes = 0;
     for (let next = this.#queue.peek(); next.kind !== 'empty'; next = this.#queue.peek()) {
       if (next.kind === 'frame-end') completes += 1;
-      else if (!this.#canTake(next.item)) break;
+      else if (!this.#canTake(next.item) || !this.#fits(outgoing.length)) break;
       else if (next.item.kind === 'rows') outgoing.push(...this.#gather(next.item, next.rows));
       else outgoing.push(...this.#apply(next.item).map((item): Outgoing => ({ kind: 'item', item })));
       this.#queue.take();
@@ -128,6 +128,11 @@ export class StageCore {
       default:
         return unreachable(item);
     }
+  }
+
+  /** Whether what goes out has room for another frame's items. One alone always fits, even if all in it failed here. */
+  #fits(outgoingItems: number): boolean {
+    return outgoingItems === 0 || outgoingItems + 2 * this.#queue.freshItems <= limits.frameItems;
   }
 
   /** Rows behind a draw of the same request: should that fail, they are dropped. */

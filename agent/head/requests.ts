@@ -29,7 +29,10 @@ export interface SubmitOrder extends Submission {
 /** Admits a request into an idle session. */
 export function submit(head: HeadState, at: LoadAddress, order: SubmitOrder): HeadStep {
   const session = head.sessions.get(order.session);
-  const refusal = session === undefined ? unknownSession(at, order.session) : submitFault(head, session, order);
+  const refusal =
+    session === undefined
+      ? unknownSession(at, order.session)
+      : (stalledRing(head, at) ?? submitFault(head, session, order));
   if (session === undefined || refusal !== null) {
     const error = refusal ?? unknownSession(at, order.session);
     return { head, records: [], effects: [{ kind: 'reply', call: order.call, reply: { kind: 'refused', error } }] };
@@ -98,6 +101,12 @@ function submitFault(head: HeadState, session: SessionState, order: SubmitOrder)
   const named = [...order.prompt, ...order.sampling.logitBias.map(([token]) => token)];
   const outside = named.find((token) => token >= size);
   return outside === undefined ? null : new P4Error('TOKEN_OUT_OF_RANGE', { token: outside, 'vocabulary size': size });
+}
+
+/** Clients that come and go while the head stage stands still must not pile up: what waits for it fits one frame. */
+export function stalledRing(head: HeadState, at: LoadAddress): P4Error | null {
+  const waiting = head.outbox.length;
+  return waiting < limits.waitingItems ? null : new P4Error('RING_STALLED', { ring: at.ring, waiting });
 }
 
 /** The tail drew a token. One that is not awaited (a double, or of a request that ended) changes nothing (E1). */

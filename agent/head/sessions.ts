@@ -6,7 +6,7 @@ import type { Plan } from '../../protocol/plan.ts';
 import type { CallId } from '../calls.ts';
 import { historyOf, withEntry, withoutEntry, type HeadState } from './head-state.ts';
 import type { HeadStep, LoadAddress } from './head-step.ts';
-import { endRequest, followed, settle } from './requests.ts';
+import { endRequest, followed, settle, stalledRing } from './requests.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 export function newHead(plan: Plan, vocabulary: Vocabulary): HeadState {
@@ -28,8 +28,9 @@ export function newHead(plan: Plan, vocabulary: Vocabulary): HeadState {
 
 export function openSession(head: HeadState, at: LoadAddress, call: CallId): HeadStep {
   const free = head.slots.indexOf(null);
-  if (free < 0) {
-    const error = new P4Error('RING_BUSY', { ring: at.ring, sessions: head.slots.length });
+  const stalled = stalledRing(head, at);
+  if (free < 0 || stalled !== null) {
+    const error = stalled ?? new P4Error('RING_BUSY', { ring: at.ring, sessions: head.slots.length });
     return { head, records: [], effects: [{ kind: 'reply', call, reply: { kind: 'refused', error } }] };
   }
   const session = head.nextSession;

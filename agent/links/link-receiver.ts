@@ -78,6 +78,11 @@ class IncomingLink {
     this.#forget = this.#context.openCalls.add((reason) => {
       this.#fail(reason);
     });
+    const { gone } = this.#node;
+    const leave = (): void => {
+      this.#fail(gone.reason);
+    };
+    gone.addEventListener('abort', leave, { once: true });
     this.#call.on('cancelled', () => {
       this.#close(new P4Error('LINK_LOST', { why: 'the sender or its connection is gone' }));
     });

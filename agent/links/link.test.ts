@@ -49,6 +49,7 @@ interface Received {
 class TestNode {
   readonly received: Received[] = [];
   readonly ends: (P4Error | null)[] = [];
+  readonly gone = new AbortController();
   readonly edges: { readonly edge: EdgeAddress; readonly peer: HostName }[] = [];
 
   readonly gate: EdgeGate = (from, peer) => {
@@ -62,6 +63,7 @@ class TestNode {
       kind: 'accepted',
       receive: (frame, finished) => this.received.push({ frame, finished }),
       closed: (error) => this.ends.push(error),
+      gone: this.gone.signal,
     };
   };
 }
@@ -114,6 +116,18 @@ suite('links between agents', () => {
     open.push(made);
     return { relay: made, port: await made.listen() };
   };
+
+  test('a node that goes tells the agent before it why', async () => {
+    const node = new TestNode();
+    const { port } = await serve(node);
+    await dial(port);
+    const gone = new P4Error('STAGE_LOST', { ring: edge.ring, node: 7, host: 'gamma' });
+    node.gone.abort(gone);
+    await until(() => losses.length === 1, 'the sender is told');
+    assert.equal(losses[0]?.code, 'STAGE_LOST');
+    assert.deepEqual(losses[0]?.facts, gone.facts);
+    assert.deepEqual(node.ends, [gone], 'and the node itself once');
+  });
 
   test('frames arrive whole, in order, with the link’s numbers, and are counted when they are finished', async () => {
     const node = new TestNode();

@@ -52,6 +52,8 @@ export type EdgeAnswer =
       /** `finished` is called once, when the node has finished the frame: it becomes the acknowledgement. */
       receive(frame: Uint8Array<ArrayBuffer>, finished: () => void): void;
       closed(error: P4Error | null): void;
+      /** Aborted with a P4Error when the node takes no more: the sender is told why. */
+      readonly gone: AbortSignal;
     };
 
 /** Decides about an incoming edge from `peer`, the host its certificate names. */

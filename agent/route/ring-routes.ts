@@ -2,6 +2,7 @@
 import { P4Error } from '../../protocol/errors.ts';
 import { decodeFrame, decodeHeader, encodeFrame } from '../../protocol/hop-frame.ts';
 import type { HopItem } from '../../protocol/hop-items.ts';
+import { limits } from '../../protocol/limits.ts';
 import { nodeIndex, type Generation, type HostName, type LoadId, type NodeIndex } from '../../protocol/ids.ts';
 import type { FrameDraft } from '../head/schedule.ts';
 import type { EdgeAddress, EdgeAnswer, Link } from '../links/link.ts';
@@ -32,6 +33,10 @@ export class RingRoutes {
   readonly #options: RingRoutesOptions;
   readonly #nodes = new Map<NodeIndex, NodeRoute>();
   readonly #links = new Map<NodeIndex, RemoteEdge>();
+  /** Sources of the edges that come in from other agents. */
+  readonly #incoming = new Set<NodeIndex>();
+  /** Tells the agents before this one why the ring is gone. */
+  readonly #gone = new AbortController();
   #frameNumber = 0n;
   #isClosed = false;
 
@@ -90,22 +95,30 @@ export class RingRoutes {
 
   /** The receiving side of an edge from another agent; `edge` was found to be one of this ring. */
   incoming(edge: EdgeAddress): EdgeAnswer {
+    const { ring, source, destination } = edge;
+    // The one that stands would be lost with the ring if another could take its place.
+    if (this.#incoming.has(source)) {
+      return { kind: 'refused', error: new P4Error('EDGE_TAKEN', { ring, source, destination }) };
+    }
+    this.#incoming.add(source);
     return {
       kind: 'accepted',
+      gone: this.#gone.signal,
       receive: (frame, finished) => {
         this.#guarded(() => {
           this.#receive(edge, frame, finished);
         });
       },
       closed: (error) => {
-        const { ring, source } = edge;
-        this.#lose(error ?? new P4Error('LINK_LOST', { ring, stage: source, host: this.#options.hosts[source] ?? '' }));
+        this.#closedBySender(edge, error);
       },
     };
   }
 
-  close(): void {
+  /** @param error why, for the agents before this one; those behind it hear of an end */
+  close(error: P4Error): void {
     this.#isClosed = true;
+    this.#gone.abort(error);
     for (const route of this.#nodes.values()) route.close();
     for (const edge of this.#links.values()) edge.close();
     this.#nodes.clear();
@@ -156,9 +169,25 @@ export class RingRoutes {
     }
   }
 
+  /** Why the sender's agent closed an edge is not known here; it may come round the ring the other way in a moment. */
+  #closedBySender({ ring, source }: EdgeAddress, error: P4Error | null): void {
+    if (error?.code === 'AGENT_STOPPING') {
+      this.#lose(error);
+      return;
+    }
+    const named = { ring, node: source, host: this.#options.hosts[source] ?? '' };
+    const lost = new P4Error(error?.code ?? 'LINK_LOST', { ...named, ...error?.facts }, error ?? undefined);
+    if (error !== null) this.#lose(lost);
+    else if (!this.#isClosed) {
+      setTimeout(() => {
+        this.#lose(lost);
+      }, limits.lossNewsMs);
+    }
+  }
+
   #lose(error: P4Error): void {
     if (this.#isClosed) return;
-    this.close();
+    this.close(error);
     this.#options.events.lost(error);
   }
 }

@@ -61,8 +61,10 @@ async function openSession(
     dispatch({ kind: 'open-session', call, ...at });
   });
   const { session, contextTokens } = opened;
-  const load = liveRing(state(), request).load;
+  const { load, head } = liveRing(state(), request);
   void stream.send({ session, contextTokens });
+  // It may have ended while its opening was written down: then nobody ends its lease any more.
+  if (head?.sessions.has(session) !== true) return;
   const ended = await leases.held({ load, session }, stream.signal);
   if (ended === 'session-ended') return;
   await delay(Math.min(request.lingerMs, limits.lingerMs), undefined, { ref: false });

@@ -5,7 +5,7 @@
  * input whose other end only the agent holds: when the agent is gone, however, the pipe closes and the stage ends.
  */
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
-import { chmodSync, mkdirSync, rmSync, rmdirSync } from 'node:fs';
+import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
@@ -14,8 +14,9 @@ import { present } from '../../protocol/assert.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import { isRecord } from '../../protocol/plain-value.ts';
-import { controlSocketName, dataSocketName } from '../../protocol/stage-control.ts';
+import { controlSocketName } from '../../protocol/stage-control.ts';
 import { connectOnce } from './control-client.ts';
+import { removeStageFolder } from './dead-stages.ts';
 import type { StageExit, StageHandle, StageLauncher, StageLine, StageSpec } from './stage-launcher.ts';
 
 type StageChild = ChildProcessByStdio<Writable, null, Readable>;
@@ -85,7 +86,7 @@ class ChildStage implements StageHandle {
     this.exited = new Promise((resolve) => {
       child.once('exit', (status, signal) => {
         this.#hasEnded = true;
-        removeFolder(spec.folder);
+        removeStageFolder(spec.folder);
         gone.abort(new P4Error('STAGE_LOST', { ring: spec.ring, node: spec.node, ...exitFacts(status, signal) }));
       });
       // After `exit`, when everything it said is read.
@@ -139,13 +140,3 @@ function stageLine(text: string): StageLine {
 const exitFacts = (status: number | null, signal: string | null): { readonly exit: string } => ({
   exit: signal ?? `status ${status ?? 'unknown'}`,
 });
-
-/** A killed stage leaves its sockets behind. */
-function removeFolder(path: string): void {
-  for (const name of [controlSocketName, dataSocketName]) rmSync(join(path, name), { force: true });
-  try {
-    rmdirSync(path);
-  } catch {
-    // Somebody put something else there; it is theirs.
-  }
-}

@@ -92,7 +92,8 @@ export class ControlClient {
         new P4Error('INVALID_ARGUMENT', { what: 'message to a stage', found: `${bytes.length} bytes`, expected }),
       );
     }
-    const answered = this.#within<StageAnswer>(limits.stageAnswerMs, 'STAGE_LOST', (waiting) => {
+    const withinMs = draft.kind === 'report' ? limits.stageReportMs : limits.stageAnswerMs;
+    const answered = this.#within<StageAnswer>(withinMs, 'STAGE_LOST', (waiting) => {
       this.#questions.set(id, waiting);
       writeMessage(this.#socket, bytes);
     });

@@ -42,8 +42,8 @@ class UncutLoop {
 
   decode({ prompt, tokens: count }: DecodeOrder): DecodeRun {
     return this.#withSampler((sampler) => {
-      this.#computeMs = 0;
       const tokens = [this.#next([prompt], 0, sampler)];
+      this.#computeMs = 0;
       const startCpuMs = cpuMs(process.pid);
       const timesMs = [performance.now()];
       while (tokens.length < count) {
@@ -54,7 +54,7 @@ class UncutLoop {
       return {
         tokens,
         intervalsMs: timesMs.slice(1).map((ms, index) => ms - (timesMs[index] ?? 0)),
-        computeMs: [this.#computeMs / count],
+        computeMs: [this.#computeMs / (count - 1)],
         cpuMs: [spentCpuMs / (count - 1)],
       };
     });

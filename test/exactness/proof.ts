@@ -17,7 +17,7 @@ import type { ModelFile } from '../../model/model-file.ts';
 import { assert } from '../../protocol/assert.ts';
 import { layersText } from '../../protocol/plan.ts';
 import { BitComparison } from './bit-comparison.ts';
-import { record, rowsOf, type Recording } from './recording.ts';
+import { record, type Recording } from './recording.ts';
 import { replayRing, replaySlice } from './replay.ts';
 import { legalRings, legalSlices, ringText, sampleRings, type RingCut } from './rings.ts';
 import type { Script } from './script.ts';
@@ -30,7 +30,9 @@ export interface ProofScope {
   readonly slices: 'all' | 'none';
   /** By number of stages. */
   readonly rings: Readonly<Record<2 | 3 | 4, number | 'all'>>;
-  /** Greedy tokens after each chunking but the first, which has 64. */
+  /** Chunkings that rings are put through beside those of the slices' script. */
+  readonly chunkings: readonly number[];
+  /** Greedy tokens after each of them but the first, which has 64. */
   readonly stepsAfterChunks: number;
   /** Whether opened slices are kept for other rings: not where they are large. */
   readonly keepsSlices: boolean;
@@ -56,10 +58,11 @@ export async function prove(subject: Subject, scope: ProofScope): Promise<ProofR
   try {
     const { model } = shelf;
     const forSlices = sliceScripts(model);
-    const forRings = ringScripts(model, scope.stepsAfterChunks);
+    const forRings = ringScripts(model, scope.chunkings, scope.stepsAfterChunks);
     const recordings = recordAll(subject, [...forSlices, ...forRings]);
     const observedFound = compareObserved(subject, recordings, [...forSlices, ...forRings]);
-    const ofSlices = scope.slices === 'all' ? await proveSlices(shelf, recordings.slice(0, forSlices.length)) : nothing();
+    const ofSlices =
+      scope.slices === 'all' ? await proveSlices(shelf, recordings.slice(0, forSlices.length), scope) : nothing();
     // Where slices are not looked at by themselves, rings are put through their script as well.
     const ringRecordings = scope.slices === 'all' ? recordings.slice(forSlices.length) : recordings;
     const ofRings = await proveRings(shelf, { cuts: chosenRings(model, scope), recordings: ringRecordings, scope });
@@ -108,7 +111,11 @@ export function recordAll({ path }: Subject, scripts: readonly Script[]): Record
 }
 
 /** A graph that is stopped at every layer could be computed otherwise than one that is not. */
-function compareObserved({ path }: Subject, recordings: readonly Recording[], scripts: readonly Script[]): BitComparison {
+function compareObserved(
+  { path }: Subject,
+  recordings: readonly Recording[],
+  scripts: readonly Script[],
+): BitComparison {
   const uncut = new UncutModel({ path, ...contextShape, observes: false });
   const comparison = new BitComparison();
   try {
@@ -126,7 +133,11 @@ function compareObserved({ path }: Subject, recordings: readonly Recording[], sc
   }
 }
 
-async function proveSlices(shelf: SliceShelf, recordings: readonly Recording[]): Promise<Found> {
+async function proveSlices(
+  shelf: SliceShelf,
+  recordings: readonly Recording[],
+  { keepsSlices }: ProofScope,
+): Promise<Found> {
   const found = new BitComparison();
   const faults: string[] = [];
   const ranges = legalSlices(shelf.model);
@@ -134,6 +145,7 @@ async function proveSlices(shelf: SliceShelf, recordings: readonly Recording[]):
     const comparison = replaySlice(await shelf.open(layers), recordings);
     found.merge(comparison);
     if (!comparison.isExact) faults.push(`slice ${layersText(layers)}: ${comparison.text}`);
+    if (!keepsSlices) await shelf.empty();
   }
   return { count: ranges.length, found, faults };
 }
@@ -156,17 +168,15 @@ async function proveRings(shelf: SliceShelf, { cuts, recordings, scope }: RingWo
   const found = new BitComparison();
   const faults: string[] = [];
   for (const cut of cuts) {
-    const comparison = replayRing(await shelf.openRing(cut), recordings);
-    found.merge(comparison);
-    if (!comparison.isExact) faults.push(`ring ${ringText(cut)}: ${comparison.text}`);
+    const { hops, logits } = replayRing(await shelf.openRing(cut), recordings);
+    found.merge(hops);
+    found.merge(logits);
+    const isExact = hops.isExact && logits.isExact;
+    if (!isExact) faults.push(`ring ${ringText(cut)}: hops ${hops.text}; logits ${logits.text}`);
     if (!scope.keepsSlices) await shelf.empty();
   }
   return { count: cuts.length, found, faults };
 }
-
-/** Rows that a scope's scripts have, once through. */
-export const rowsOfAll = (recordings: readonly Recording[]): number =>
-  recordings.reduce((sum, recording) => sum + rowsOf(recording), 0);
 
 function cpuUs(): number {
   const { user, system } = process.cpuUsage();

@@ -27,9 +27,6 @@ export function record(model: UncutModel, script: Script): Recording {
   return { script: script.name, decodes };
 }
 
-export const rowsOf = ({ decodes }: Recording): number =>
-  decodes.reduce((sum, { batch }) => sum + batch.tokens.length, 0);
-
 class Feeder {
   readonly #prompts: readonly (readonly number[])[];
   readonly #positions: number[];

@@ -28,22 +28,26 @@ export function replaySlice({ layers, engine }: OpenSlice, recordings: readonly 
   return comparison;
 }
 
-/**
- * Sends rows through all slices in turn, each fed with what the one before gave. Compares the hidden state at every hop and
- * the logits.
- */
-export function replayRing(slices: readonly OpenSlice[], recordings: readonly Recording[]): BitComparison {
-  const comparison = new BitComparison();
+export interface RingComparison {
+  /** The hidden state at every hop. */
+  readonly hops: BitComparison;
+  readonly logits: BitComparison;
+}
+
+/** Sends rows through all slices in turn, each fed with what the one before gave. */
+export function replayRing(slices: readonly OpenSlice[], recordings: readonly Recording[]): RingComparison {
+  const hops = new BitComparison();
+  const logits = new BitComparison();
   for (const decode of recordings.flatMap(({ decodes }) => decodes)) {
     if (decode.isFirst) for (const { engine } of slices) clear(engine);
     let input: DecodeInput = { kind: 'tokens', tokens: decode.batch.tokens };
     for (const { layers, engine } of slices) {
       const outcome = run(engine, decode, input);
-      compare(comparison, { outcome, decode, layers });
+      compare(outcome.kind === 'hidden' ? hops : logits, { outcome, decode, layers });
       if (outcome.kind === 'hidden') input = { kind: 'hidden', hidden: outcome.hidden };
     }
   }
-  return comparison;
+  return { hops, logits };
 }
 
 function clear(engine: Engine): void {

@@ -74,7 +74,9 @@ export function mixedScript(prompts: readonly (readonly number[])[], steps: numb
     { feeds: [second, { sequence: 2, rows: 5 }, first], outputs: 'all' },
     ...times(4, (): Turn => ({ feeds: [{ sequence: 2, rows: 'greedy' }, first, second], outputs: 'drawn' })),
   ];
-  const fed = turns.filter(({ feeds }) => feeds.some(({ sequence, rows }) => sequence === 0 && rows === 'greedy')).length;
+  const fed = turns.filter(({ feeds }) =>
+    feeds.some(({ sequence, rows }) => sequence === 0 && rows === 'greedy'),
+  ).length;
   return {
     name: `three prompts in chunks of 63, ${mixedChunks.join(', ')} and 16, ${String(steps)} tokens`,
     prompts,

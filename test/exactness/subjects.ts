@@ -68,16 +68,24 @@ export async function architecturesWithoutSubject(subjects: readonly Subject[]):
   return [...architectureRules.keys()].filter((name) => !there.has(name));
 }
 
-/** Writes the benchmark's model of 199 M parameters, and removes it at the end. */
-export async function withBenchModel<Result>(use: (subject: Subject) => Promise<Result>): Promise<Result> {
+export interface TemporarySubject extends Subject {
+  /** For files beside the model; gone with it. */
+  readonly folder: string;
+  remove(): Promise<void>;
+}
+
+/** Writes the benchmark's model of 199 M parameters. */
+export async function makeBenchModel(): Promise<TemporarySubject> {
   const folder = await mkdtemp(join(tmpdir(), 'p4-bench-model-'));
+  const path = join(folder, 'bench.gguf');
+  const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
   try {
-    const path = join(folder, 'bench.gguf');
     await writeRandomModel(path, benchModelShape);
-    return await use({ name: '200 M bench', path });
-  } finally {
-    await rm(folder, { recursive: true, force: true });
+  } catch (error) {
+    await remove();
+    throw error;
   }
+  return { name: '200 M bench', path, folder, remove };
 }
 
 /** Prompt tokens of a subject: any of its vocabulary, from a seed. */
@@ -90,11 +98,11 @@ export function sliceScripts(model: ModelFile): Script[] {
   return [mixedScript(prompts, 64)];
 }
 
-/** Chunkings of one prompt. */
-const chunkRows = [63, 1, 2, 7, 16] as const;
+/** Rows of a chunk, for a prompt of 63. */
+export const chunkings = [63, 1, 2, 7, 16] as const;
 
-/** What rings are put through: one prompt in every chunking, each with tokens after it; 64 after the whole. */
-export function ringScripts(model: ModelFile, stepsAfterChunks: number): Script[] {
+/** What rings are put through: one prompt in each chunking, with tokens after it; 64 of them after the first chunking. */
+export function ringScripts(model: ModelFile, chunkRows: readonly number[], stepsAfterChunks: number): Script[] {
   const prompt = promptOf(model, 200, 63);
   return chunkRows.map((rows, index) => chunkedScript(prompt, rows, index === 0 ? 64 : stepsAfterChunks));
 }

@@ -179,7 +179,9 @@ class RowMemory {
     new Int32Array(this.#positions.buffer, 0, rows).set(positions);
     new Int32Array(this.#counts.buffer, 0, rows).fill(1);
     new Int32Array(this.#sequences.buffer, 0, rows).set(sequences);
-    new BigUint64Array(this.#lists.buffer, 0, rows).set(sequences.map((_, row) => this.#sequences.address + BigInt(row * 4)));
+    new BigUint64Array(this.#lists.buffer, 0, rows).set(
+      sequences.map((_, row) => this.#sequences.address + BigInt(row * 4)),
+    );
     new Int8Array(this.#outputs.buffer, 0, rows).set(outputs.map(Number));
     return {
       rows,

@@ -22,7 +22,7 @@ export interface CommandEnd {
 
 const main = join(import.meta.dirname, '../../provisioner/main.js');
 const signalNumbers: Readonly<Partial<Record<NodeJS.Signals, number>>> = { SIGINT: 2, SIGKILL: 9, SIGTERM: 15 };
-/** Longest time for one command on a busy machine. */
+/** Longest time for a command that ends by itself, on a busy machine. */
 const commandMs = 120_000;
 
 export class CommandHome {
@@ -46,8 +46,14 @@ export class CommandHome {
     return command;
   }
 
-  run(args: readonly string[], input: string | Buffer = ''): Promise<CommandEnd> {
-    return this.start(args, input).ended;
+  async run(args: readonly string[], input: string | Buffer = ''): Promise<CommandEnd> {
+    const command = this.start(args, input);
+    const late = setTimeout(() => {
+      command.kill('SIGKILL');
+    }, commandMs);
+    const end = await command.ended;
+    clearTimeout(late);
+    return end;
   }
 
   /** Sockets go into the folder for temporary files; paths start from the working folder. */
@@ -116,8 +122,6 @@ export class RunningCommand {
       env,
       detached: true,
       stdio: ['pipe', 'pipe', 'pipe'],
-      timeout: commandMs,
-      killSignal: 'SIGKILL',
     });
     this.#child.stdin.on('error', () => undefined);
     this.#child.stdin.end(input);

@@ -1,0 +1,37 @@
+/** How much of each model the tests look at, and how much the long form does. */
+import type { ProofScope } from './proof.ts';
+import { chunkings } from './subjects.ts';
+
+const seed = 20;
+
+/** All slices by themselves, all rings of two stages, some of three and four. */
+export const shortScope: ProofScope = {
+  slices: 'all',
+  rings: { 2: 'all', 3: 4, 4: 4 },
+  chunkings,
+  stepsAfterChunks: 8,
+  keepsSlices: true,
+  seed,
+};
+
+/** A decode of the large model takes twenty times as long: some rings, through the script that has every chunking. */
+export const shortBenchScope: ProofScope = {
+  slices: 'none',
+  rings: { 2: 4, 3: 2, 4: 2 },
+  chunkings: [],
+  stepsAfterChunks: 0,
+  keepsSlices: false,
+  seed,
+};
+
+/** Every ring of two, three and four stages. */
+export const longScope: ProofScope = { ...shortScope, rings: { 2: 'all', 3: 'all', 4: 'all' } };
+
+/** All slices of the large model, all rings of two stages, and ten each of three and four. */
+export const longBenchScope: ProofScope = {
+  ...shortBenchScope,
+  slices: 'all',
+  rings: { 2: 'all', 3: 10, 4: 10 },
+  chunkings,
+  stepsAfterChunks: 8,
+};

@@ -65,3 +65,19 @@ test('8 MiB in small chunks cost one copy, not one for each chunk', () => {
   assert.equal(Buffer.compare(whole, body), 0);
   assert.ok(process.memoryUsage().arrayBuffers - before < 2 * body.length);
 });
+
+test('a message leaves with its length in one piece: copied when small, held together and not copied when large', () => {
+  const calls: (string | Uint8Array)[] = [];
+  const sink = {
+    cork: () => calls.push('cork'),
+    uncork: () => calls.push('uncork'),
+    write: (bytes: Uint8Array) => calls.push(bytes) > 0,
+  };
+  writeMessage(sink, Buffer.from('abcd'));
+  assert.deepEqual(calls.splice(0), [Buffer.from('\x04\0\0\0abcd')]);
+  const large = Buffer.alloc(1024 * 1024, 7);
+  writeMessage(sink, large);
+  assert.deepEqual(calls.slice(0, 2), ['cork', Buffer.from([0, 0, 16, 0])]);
+  assert.equal(calls[2], large);
+  assert.deepEqual(calls.slice(3), ['uncork']);
+});

@@ -18,6 +18,11 @@ const ranges: Readonly<Record<NumberOption, { min: number; max: number; integer:
   seed: { min: 0, max: 0xffff_ffff, integer: true },
 };
 
+/** Logits are divided by the temperature: below this, float32 overflows. */
+const leastTemperature = 1e-6;
+/** Far above any logit; with an infinite one a small vocabulary could be forbidden whole. */
+const mostBias = 1e6;
+
 /**
  * Fills in the defaults and checks every option.
  * @throws SAMPLING_INVALID naming the option, what was found and what is expected
@@ -29,7 +34,7 @@ export function parseSampling(value: unknown): Sampling {
     if (!Object.hasOwn(defaultSampling, name)) throw refused(name, 'an unknown option', Object.keys(ranges).join(', '));
   }
   return {
-    temperature: numberOption(options, 'temperature'),
+    temperature: temperature(options),
     topK: numberOption(options, 'topK'),
     topP: numberOption(options, 'topP'),
     minP: numberOption(options, 'minP'),
@@ -52,13 +57,19 @@ function numberOption(options: Record<string, unknown>, name: NumberOption): num
   return value;
 }
 
+function temperature(options: Record<string, unknown>): number {
+  const value = numberOption(options, 'temperature');
+  if (value === 0 || value >= leastTemperature) return value;
+  throw refused('temperature', String(value), `0, or at least ${leastTemperature}`);
+}
+
 function logitBias(value: unknown): Sampling['logitBias'] {
-  const expected = `at most ${limits.logitBiases} pairs of a token id and a number`;
+  const expected = `at most ${limits.logitBiases} pairs of a token id and a number from -${mostBias} to ${mostBias}`;
   if (!Array.isArray(value) || value.length > limits.logitBiases) throw refused('logitBias', typeof value, expected);
   return value.map((pair: unknown) => {
     if (!Array.isArray(pair) || pair.length !== 2) throw refused('logitBias', JSON.stringify(pair), expected);
     const [token, bias] = pair as [unknown, unknown];
-    if (typeof token !== 'number' || typeof bias !== 'number' || Number.isNaN(bias)) {
+    if (typeof token !== 'number' || typeof bias !== 'number' || !(Math.abs(bias) <= mostBias)) {
       throw refused('logitBias', JSON.stringify(pair), expected);
     }
     return [tokenId(token), bias];

@@ -21,18 +21,20 @@ export class CellOrder {
   readonly #owners: Int16Array;
   /** Cells from here on are empty. */
   #end = 0;
-  #mayHaveHoles = false;
+  /** Empty cells before that. */
+  #holes = 0;
 
   constructor(cells: number) {
     this.#owners = new Int16Array(cells).fill(empty);
   }
 
+  get hasHoles(): boolean {
+    return this.#holes > 0;
+  }
+
   /** The next cell was filled. */
   append(sequence: number): void {
-    assert(
-      !this.#mayHaveHoles && this.#end < this.#owners.length,
-      'rows are placed at the end of a cache without holes',
-    );
+    assert(!this.hasHoles && this.#end < this.#owners.length, 'rows are placed at the end of a cache without holes');
     this.#owners[this.#end] = sequence;
     this.#end += 1;
   }
@@ -43,10 +45,14 @@ export class CellOrder {
     for (let cell = 0; cell < this.#end; cell += 1) {
       if (this.#owners[cell] !== sequence) continue;
       rows += 1;
-      if (rows > kept) this.#owners[cell] = empty;
+      if (rows <= kept) continue;
+      this.#owners[cell] = empty;
+      this.#holes += 1;
     }
-    while (this.#end > 0 && this.#owners[this.#end - 1] === empty) this.#end -= 1;
-    if (rows > kept) this.#mayHaveHoles = true;
+    while (this.#end > 0 && this.#owners[this.#end - 1] === empty) {
+      this.#end -= 1;
+      this.#holes -= 1;
+    }
   }
 
   /**
@@ -54,7 +60,7 @@ export class CellOrder {
    * behind a hole, those with a row behind one that the first ones leave, and so on.
    */
   displaced(): readonly Displaced[] {
-    if (!this.#mayHaveHoles) return [];
+    if (!this.hasHoles) return [];
     const moved = new Map<number, number>();
     let hole = this.#owners.subarray(0, this.#end).indexOf(empty);
     while (hole !== -1) {
@@ -76,8 +82,7 @@ export class CellOrder {
   /** The displaced sequences have been put back, in their order. */
   settle(displaced: readonly Displaced[]): void {
     for (const { sequence } of displaced) this.remove(sequence, 0);
-    assert(!this.#owners.subarray(0, this.#end).includes(empty), 'what was not displaced lies in front of every hole');
-    this.#mayHaveHoles = false;
+    assert(!this.hasHoles, 'what was not displaced lies in front of every hole');
     for (const { sequence, rows } of displaced) for (let row = 0; row < rows; row += 1) this.append(sequence);
   }
 }

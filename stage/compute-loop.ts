@@ -1,6 +1,7 @@
 /**
- * When the stage decodes: as soon as frames wait and the agent takes answers, after the event loop has read everything
- * that has arrived. So frames that come together are decoded together, and a lone one waits for nothing.
+ * When the stage decodes: as soon as frames wait and the agent takes answers, after everything that has arrived was read.
+ * So frames that come together are decoded together, and a lone one waits for nothing: not even for the next turn of the
+ * event loop, which takes a tenth of a millisecond on caches that the decode before has emptied.
  */
 import { decodeFrame, encodeFrame } from '../protocol/hop-frame.ts';
 import { limits } from '../protocol/limits.ts';
@@ -29,12 +30,23 @@ export class ComputeLoop {
     this.#core.reset();
   }
 
-  /** @throws FRAME_INVALID, GENERATION_MISMATCH: nothing has changed then */
+  /**
+   * Takes a frame; `schedule` or `runNow` follows.
+   * @throws FRAME_INVALID, GENERATION_MISMATCH: nothing has changed then
+   */
   take(bytes: Uint8Array): void {
     this.#core.accept(decodeFrame(bytes));
     if (this.#core.waitingFrames >= limits.stageFrames) this.#frames?.pause();
-    this.schedule();
   }
+
+  /** Decodes in this turn of the event loop: all that has arrived was read. */
+  runNow(): void {
+    if (this.#state === 'ended') return;
+    this.#state = 'scheduled';
+    this.#run();
+  }
+
+  /** Decodes in the next turn, when what else has arrived is read. */
 
   schedule(): void {
     if (this.#state !== 'idle' || this.#core.waitingFrames === 0 || this.#frames?.canSend !== true) return;

@@ -87,6 +87,10 @@ async function serve({ load, dataSocketPath, counters }: LoadOrder, engine: Engi
     frame: (bytes) => {
       loop.take(bytes);
     },
+    read: (isDrained) => {
+      if (isDrained) loop.runNow();
+      else loop.schedule();
+    },
     writable: () => {
       loop.schedule();
     },

@@ -7,9 +7,11 @@
 import { assert } from '../protocol/assert.ts';
 import { P4Error } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
+import { CellOrder } from './cell-order.ts';
 import { isFinal, loadSlice, type LoadedSlice, type SliceOptions } from './loaded-slice.ts';
 import { NativeBatch } from './native-batch.ts';
 import { viewFloats } from './native-memory.ts';
+import { restoreRows, saveRows } from './sequence-copy.ts';
 import { exactRows } from './shape.ts';
 import { openVocabulary, type Vocabulary } from './vocabulary.ts';
 
@@ -64,7 +66,10 @@ export interface Engine {
   removeSequence(sequence: number): void;
   /** Forgets a sequence from a position on. */
   truncateSequence(sequence: number, length: number): void;
-  /** Makes positions `from` (included) to `to` (excluded) of a sequence part of another as well, without copying cells. */
+  /**
+   * Makes positions `from` (included) to `to` (excluded) of a sequence part of another as well, without copying cells. Where
+   * cells are kept in order (`exact`, sliding windows), each has its own instead, and `from` must be 0.
+   */
   copySequence(copy: SequenceCopy): void;
   /** The position that a sequence's next row has: 0 when it is empty. */
   nextPosition(sequence: number): number;
@@ -118,6 +123,8 @@ class SliceEngine implements Engine {
   readonly #slice: LoadedSlice;
   readonly #batch: NativeBatch;
   readonly #isExact: boolean;
+  /** Where cells are kept in the order of positions; `null` elsewhere. */
+  readonly #order: CellOrder | null;
   readonly #inputDivisor: number;
   #logits: { readonly address: bigint; readonly values: Float32Array } | null = null;
   #isOpen = true;
@@ -133,6 +140,10 @@ class SliceEngine implements Engine {
     this.vocabulary = openVocabulary(slice.library, slice.model);
     this.#batch = new NativeBatch(slice.batchRows, this.takesTokens ? 0 : slice.width);
     this.#isExact = options.decode === 'exact';
+    // Where there are holes, llama.cpp also fills cells of live sequences that have left a sliding window: a sequence that is
+    // cut back would miss them.
+    const keepsOrder = this.#isExact || slice.library.call.modelWindow(slice.model) > 0;
+    this.#order = keepsOrder ? new CellOrder(slice.cells) : null;
     this.#inputDivisor = Math.fround(options.inputDivisor);
   }
 
@@ -141,6 +152,7 @@ class SliceEngine implements Engine {
     assert(batch.rows >= 1 && batch.rows <= this.batchRows, 'the batch has 1 to batchRows rows');
     this.#fillInput(batch);
     this.#fillRows(batch);
+    this.#closeHoles();
     const paddingRows = this.#isExact && batch.rows < exactRows.least ? exactRows.least - batch.rows : 0;
     if (paddingRows > 0) this.#fillPadding();
     const rows = batch.rows + paddingRows;
@@ -151,6 +163,8 @@ class SliceEngine implements Engine {
     const status = library.call.decode(context, this.#batch.struct(rows));
     if (status === 1) return { kind: 'kv-cache-full' };
     if (status !== 0) throw new P4Error('STAGE_DECODE', { status, rows });
+    this.#heedRows(batch.rows);
+    // The last cells in use, so they leave no hole.
     if (paddingRows > 0) library.call.sequenceRemove(memory, this.reservedSequence, -1, -1);
     if (tap === null) return { kind: 'logits', rows: this.#rowLogits(batch, rows), paddingRows };
     return { kind: 'hidden', hidden: tap.rows(rows).subarray(0, batch.rows * this.width), paddingRows };
@@ -169,6 +183,13 @@ class SliceEngine implements Engine {
     this.#checkSequence(source);
     this.#checkSequence(target);
     assert(from >= 0 && to >= from, 'positions are copied from first to last');
+    if (this.#order !== null) {
+      assert(from === 0 && to <= this.nextPosition(source), 'a beginning is copied');
+      this.#closeHoles();
+      restoreRows(this.#place, target, saveRows(this.#place, { sequence: source, from, to }));
+      for (let row = from; row < to; row += 1) this.#order.append(target);
+      return;
+    }
     this.#slice.library.call.sequenceCopy(this.#slice.memory, source, target, from, to);
   }
 
@@ -291,10 +312,33 @@ class SliceEngine implements Engine {
     return this.#logits.values;
   }
 
+  get #place() {
+    return { ...this.#slice, reserved: this.reservedSequence };
+  }
+
+  #heedRows(rows: number): void {
+    if (this.#order === null) return;
+    for (let row = 0; row < rows; row += 1) this.#order.append(this.#batch.sequences[row] ?? 0);
+  }
+
+  /** What lies behind cells that were left moves up, so that new rows come to lie behind all others (X2). */
+  #closeHoles(): void {
+    if (this.#order === null || !this.#order.hasHoles) return;
+    const displaced = this.#order.displaced();
+    const { library, memory } = this.#slice;
+    const saved = displaced.map(({ sequence, rows }) => saveRows(this.#place, { sequence, from: 0, to: rows }));
+    for (const { sequence } of displaced) library.call.sequenceRemove(memory, sequence, -1, -1);
+    displaced.forEach(({ sequence }, index) => {
+      restoreRows(this.#place, sequence, saved[index] ?? []);
+    });
+    this.#order.settle(displaced);
+  }
+
   #removeFrom(sequence: number, position: number): void {
     this.#checkSequence(sequence);
     const isRemoved = this.#slice.library.call.sequenceRemove(this.#slice.memory, sequence, position, -1);
     assert(isRemoved, 'a KV cache of full size drops any part of a sequence');
+    this.#order?.remove(sequence, Math.max(position, 0));
   }
 
   #checkSequence(sequence: number): void {

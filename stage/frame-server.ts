@@ -18,10 +18,15 @@ export interface FrameEvents {
   attached(): void;
   /** @throws P4Error when the frame is refused */
   frame(bytes: Uint8Array): void;
+  /** The frames of one read are told; `isDrained`: the socket had no more. */
+  read(isDrained: boolean): void;
   /** The agent takes frames again. */
   writable(): void;
   log(event: string, facts: ErrorFacts): void;
 }
+
+/** What a read takes at most: one that brings less has emptied the socket. */
+const readBytes = 64 * 1024;
 
 export class FrameServer {
   readonly #identity: StageIdentity;
@@ -85,6 +90,7 @@ export class FrameServer {
       } catch (error) {
         this.#refuse(socket, error);
       }
+      if (socket === this.#agent) this.#events.read(chunk.length < readBytes);
     });
     socket.on('drain', () => {
       if (socket === this.#agent) this.#events.writable();

@@ -184,13 +184,23 @@ function bindModel(llama: LibraryHandle) {
   const modelFree: (model: Pointer) => void = llama.func('llama_model_free', 'void', [pointer]);
   const modelWidth: (model: Pointer) => number = llama.func('llama_model_n_embd', 'int32_t', [pointer]);
   const modelLayers: (model: Pointer) => number = llama.func('llama_model_n_layer', 'int32_t', [pointer]);
+  const modelWindow: (model: Pointer) => number = llama.func('llama_model_n_swa', 'int32_t', [pointer]);
   const modelVocabulary: (model: Pointer) => Pointer = llama.func('llama_model_get_vocab', pointer, [pointer]);
   const modelMetadataText: (...args: [Pointer, key: string, into: Uint8Array, room: number]) => number = llama.func(
     'llama_model_meta_val_str',
     'int32_t',
     [pointer, 'str', pointer, 'size_t'],
   );
-  return { modelMetadataText, modelDefaultParams, modelLoad, modelFree, modelWidth, modelLayers, modelVocabulary };
+  return {
+    modelMetadataText,
+    modelDefaultParams,
+    modelLoad,
+    modelFree,
+    modelWidth,
+    modelLayers,
+    modelWindow,
+    modelVocabulary,
+  };
 }
 
 function bindContext(llama: LibraryHandle) {
@@ -218,6 +228,14 @@ function bindContext(llama: LibraryHandle) {
     llama.func('llama_memory_seq_rm', 'bool', [pointer, 'int32_t', 'int32_t', 'int32_t']);
   const sequenceCopy: (...args: [memory: Pointer, source: number, target: number, from: number, to: number]) => void =
     llama.func('llama_memory_seq_cp', 'void', [pointer, 'int32_t', 'int32_t', 'int32_t', 'int32_t']);
+  const stateBytes: (context: Pointer, sequence: number) => number = llama.func('llama_state_seq_get_size', 'size_t', [
+    pointer,
+    'int32_t',
+  ]);
+  const stateGet: (...args: [context: Pointer, into: Uint8Array, bytes: number, sequence: number]) => number =
+    llama.func('llama_state_seq_get_data', 'size_t', [pointer, pointer, 'size_t', 'int32_t']);
+  const stateSet: (...args: [context: Pointer, from: Uint8Array, bytes: number, sequence: number]) => number =
+    llama.func('llama_state_seq_set_data', 'size_t', [pointer, pointer, 'size_t', 'int32_t']);
   const sequenceFirst: (memory: Pointer, sequence: number) => number = llama.func(
     'llama_memory_seq_pos_min',
     'int32_t',
@@ -230,7 +248,7 @@ function bindContext(llama: LibraryHandle) {
   );
   return {
     ...{ contextDefaultParams, contextNew, contextFree, contextCells, contextMemory, attachThreadPool, decode, logits },
-    ...{ synchronize, sequenceRemove, sequenceCopy, sequenceFirst, sequenceLast },
+    ...{ synchronize, sequenceRemove, sequenceCopy, sequenceFirst, sequenceLast, stateBytes, stateGet, stateSet },
   };
 }
 

@@ -9,7 +9,7 @@ import { drawSeed } from './draw-seed.ts';
 import type { Engine } from './engine.ts';
 import { argmax, decodeRows, sequenceRows, withEngine } from './engine-fixture.ts';
 import { openSampler, type Sampler } from './sampler.ts';
-import { soundGrammars } from './sound-grammars.ts';
+import { soundGrammars } from '../protocol/sound-grammars.ts';
 
 const prompt = [0, 379, 395, 264, 364];
 

@@ -13,7 +13,7 @@ import type { Sampling } from '../protocol/sampling.ts';
 import { tokenId, type TokenId } from '../protocol/ids.ts';
 import type { Candidates } from './candidates.ts';
 import { drawSeed } from './draw-seed.ts';
-import { checkGrammar } from './grammar-check.ts';
+import { checkGrammar } from '../protocol/grammar-check.ts';
 import type { LlamaLibrary } from './llama-library.ts';
 import type { Pointer } from './llama-structs.ts';
 import { samplerOptions } from './sampler-options.ts';

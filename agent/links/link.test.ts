@@ -125,7 +125,7 @@ suite('links between agents', () => {
     node.gone.abort(gone);
     await until(() => losses.length === 1, 'the sender is told');
     assert.equal(losses[0]?.code, 'STAGE_LOST');
-    assert.deepEqual(losses[0]?.facts, gone.facts);
+    assert.deepEqual(losses[0].facts, gone.facts);
     assert.deepEqual(node.ends, [gone], 'and the node itself once');
   });
 

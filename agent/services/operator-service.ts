@@ -11,7 +11,7 @@ import { makeGenerationDigest, matchesGenerationDigest } from '../generation-dig
 import type { Input } from '../inputs.ts';
 import type { LoadWatch } from '../load-watch.ts';
 import type { PendingCalls } from '../pending-calls.ts';
-import type { RpcHandlers } from '../rpc/calls.ts';
+import type { EventSender, RpcHandlers } from '../rpc/calls.ts';
 import type { AgentState } from '../state.ts';
 import type { StatusReport } from '../status-report.ts';
 
@@ -28,7 +28,7 @@ export function operatorService(options: OperatorServiceOptions): RpcHandlers['A
   return {
     Describe: () => Promise.resolve(report.describe()),
     Status: ({ ring }) => report.status(ring === '' ? null : ringName(ring)),
-    Load: (request, _caller, stream) => load(options, request, (progress) => void stream.send(progress)),
+    Load: (request, _caller, stream) => load(options, request, stream),
     Link: async (request) => {
       const { links } = await calls.ask('linked', (call) => {
         dispatch({ kind: 'link', call, ...addressOf(request) });
@@ -55,12 +55,15 @@ export function operatorService(options: OperatorServiceOptions): RpcHandlers['A
 async function load(
   { state, dispatch, calls, watch }: OperatorServiceOptions,
   request: messages.LoadRequest,
-  send: (progress: messages.LoadProgress) => void,
+  stream: EventSender<messages.LoadProgress>,
 ): Promise<void> {
+  const send = (progress: messages.LoadProgress): void => void stream.send(progress);
   const { plan, order } = parseLoad(request);
   const at = addressOf(request);
   const digestMatches = await fitsDigest(state(), at);
   const generationDigest = await makeGenerationDigest(at.generation);
+  // The loader has left, and may have taken the load back already: it must not come to stand after that.
+  if (stream.signal.aborted) return;
   const unwatch = watch.on(order.load, send);
   try {
     const { confirmed } = await calls.ask('loaded', (call) => {

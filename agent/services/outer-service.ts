@@ -1,6 +1,7 @@
 /** The Outer service: sessions, requests and what comes out of them, at the agent of a ring's head. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { P4Error } from '../../protocol/errors.ts';
+import { checkGrammar } from '../../protocol/grammar-check.ts';
 import { generation, nodeIndex, requestId, ringName, sessionId, tokenId, type TokenId } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import type * as messages from '../../protocol/messages.ts';
@@ -81,6 +82,7 @@ async function openSession(
 async function submit(options: OuterServiceOptions, request: messages.SubmitRequest): Promise<messages.SubmitReply> {
   const { state, dispatch, calls } = options;
   const sampling = parseSampling(parseJson(request.sampling));
+  if (sampling.grammar !== null) checkGrammar(sampling.grammar);
   if (request.maxTokens === 0)
     throw new P4Error('INVALID_ARGUMENT', { what: 'max tokens', found: 0, expected: 'at least 1' });
   checkStops(request.stop);

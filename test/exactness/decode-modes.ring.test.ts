@@ -21,10 +21,12 @@ import { contextShape, stories } from './subjects.ts';
 import { UncutModel } from './uncut-model.ts';
 
 /**
- * How far a logit may be from its undisturbed twin's, as a part of the range of its row: a lone row takes other kernels than
- * two and more (stage/shape.ts). 4.2e-4 is the greatest difference seen in this model; the bound is about twice that.
+ * How far a logit may be from its undisturbed twin's, as a part of the range of its row. A lone row takes other kernels than
+ * two and more (stage/shape.ts): up to 6e-4 was seen in this model. Rows that come to lie in front of earlier ones, in cells
+ * that another session has left, are added up in another order (stage/cell-order.ts), in float16: up to 2.7e-3 was seen.
+ * The bound is about twice that.
  */
-const fastBound = 1e-3;
+const fastBound = 6e-3;
 
 const cuts: Readonly<Record<1 | 2 | 3 | 4, readonly LayerRange[]>> = {
   1: [{ first: 0, last: 7 }],
@@ -54,6 +56,8 @@ interface SeededQuestion extends Question {
   readonly prompt: readonly number[];
   readonly sampling: { readonly temperature: number; readonly seed: number };
 }
+
+const shapes = ['lone', 'paired', 'moved'] as const;
 
 describe('seeded text at temperature 0.8', () => {
   let rings: LocalRings;
@@ -201,18 +205,23 @@ describe('seeded text at temperature 0.8', () => {
         if (departure !== null) departures.push(`${JSON.stringify(ring)}, question ${String(which)}: ${departure}`);
       }
     }
-    let worst = 0;
+    const worst = { paired: 0, moved: 0 };
     (expected ?? []).forEach((tokens, index) => {
       const question = questions[index];
       assert.ok(question !== undefined && tokens.length === 64);
       assert.deepEqual(drawsOf(question, tokens, 'lone'), tokens, "undisturbed, it is the uncut model's text");
-      worst = Math.max(worst, shapeDifference(question, tokens));
+      for (const shape of ['paired', 'moved'] as const) {
+        worst[shape] = Math.max(worst[shape], shapeDifference(question, tokens, shape));
+      }
     });
     assert.equal(expected?.at(-1)?.[0], flip.tokens.lone);
-    assert.ok(worst > 0 && worst <= fastBound, `the shape classes differ by ${String(worst)}`);
+    for (const [shape, difference] of Object.entries(worst)) {
+      assert.ok(difference > 0 && difference <= fastBound, `${shape}: ${String(difference)}`);
+    }
     t.diagnostic(
       `${String(compared)} texts beside others: ${String(departures.length)} depart, each at a decision within ` +
-        `${String(fastBound)} of the logits' range; between the shape classes ${worst.toExponential(2)} was seen`,
+        `${String(fastBound)} of the logits' range. Greatest differences of the uncut model from lone rows, of that range: ` +
+        `in pairs ${worst.paired.toExponential(2)}, in other cells ${worst.moved.toExponential(2)}`,
     );
     for (const departure of departures) t.diagnostic(departure);
   });
@@ -225,37 +234,41 @@ describe('seeded text at temperature 0.8', () => {
     const question = questions[which];
     assert.ok(question !== undefined);
     const until = { prompt: question.prompt, tokens: expected.slice(0, step + 1) };
-    const [lone, paired] = (['lone', 'paired'] as const).map((shape) => stepLogits(uncut, until, shape)[step]);
-    assert.ok(lone !== undefined && paired !== undefined);
+    const [lone, ...others] = shapes.map((shape) => stepLogits(uncut, until, shape)[step]);
+    assert.ok(lone !== undefined);
     const draw = (logits: Float32Array): number => drawing.draw(logits, question.sampling, step);
     assert.equal(draw(lone), expected[step]);
     const within = drawing.tokensWithin(lone, fastBound * rangeOf(lone), draw);
     const found = tokens[step] ?? -1;
     assert.ok(within.has(found), `step ${String(step)}: ${String(found)} is none of ${[...within].join(', ')}`);
-    const flips = draw(paired) === found ? 'the draw flips between the shape classes' : 'the draw lies at an edge';
+    const same = others.map((logits, index) => (draw(logits ?? lone) === found ? shapes[index + 1] : undefined));
+    const by = same.filter((shape) => shape !== undefined).join(' and ');
+    const flips = by === '' ? 'the draw lies at an edge' : `the uncut model draws it when fed ${by}`;
     return `step ${String(step)}, token ${String(expected[step])} or ${String(found)}: ${flips}`;
   }
 
-  const shapeDifference = (question: SeededQuestion, tokens: readonly number[]): number => {
+  const shapeDifference = (question: SeededQuestion, tokens: readonly number[], shape: Shape): number => {
     const text = { prompt: question.prompt, tokens };
-    const paired = stepLogits(uncut, text, 'paired');
+    const other = stepLogits(uncut, text, shape);
     const lone = stepLogits(uncut, text, 'lone');
-    return Math.max(...lone.map((logits, step) => relativeDifference(logits, paired[step] ?? new Float32Array())));
+    return Math.max(...lone.map((logits, step) => relativeDifference(logits, other[step] ?? new Float32Array())));
   };
 
   test('a token that rounding does not explain is no decision within the bound', () => {
-    const [question] = questions;
-    assert.ok(question !== undefined);
-    const [logits] = stepLogits(uncut, { prompt: question.prompt, tokens: [0] }, 'lone');
+    const [logits] = stepLogits(uncut, { prompt: flip.prompt, tokens: [0] }, 'lone');
     assert.ok(logits !== undefined);
-    let foreign = 0;
-    for (let seed = 0; seed < 50; seed += 1) {
-      const draw = (moved: Float32Array): number => drawing.draw(moved, { ...defaultSampling, seed }, 0);
-      const within = drawing.tokensWithin(logits, fastBound * rangeOf(logits), draw);
-      assert.ok(within.has(draw(logits)));
-      if (!within.has(draw(logits.map((logit) => logit / 2)))) foreign += 1;
-    }
-    assert.ok(foreign > 0, 'some draws from other logits are told apart');
+    const drawn = (seed: number) => (moved: Float32Array) => drawing.draw(moved, { ...defaultSampling, seed }, 0);
+    const tokens = Array.from({ length: 40 }, (_, seed) => drawn(seed)(logits));
+    const within = tokens.map((_, seed) => drawing.tokensWithin(logits, fastBound * rangeOf(logits), drawn(seed)));
+    tokens.forEach((token, seed) => {
+      assert.ok(within[seed]?.has(token));
+    });
+    // What another seed draws from the same logits is a token that this step might have had, but not by rounding.
+    const next = (seed: number): number => tokens[(seed + 1) % tokens.length] ?? -1;
+    const differing = tokens.filter((token, seed) => token !== next(seed)).length;
+    const foreign = tokens.filter((_, seed) => within[seed]?.has(next(seed)) === false).length;
+    assert.ok(differing >= 10 && foreign > differing / 2, `${String(foreign)} of ${String(differing)} are told apart`);
+    assert.ok(drawing.tokensWithin(logits, fastBound * rangeOf(logits), drawn(flip.seed)).has(flip.tokens.paired));
   });
 
   test('two agents are two processes, and what goes from one to the other is counted', async (t) => {

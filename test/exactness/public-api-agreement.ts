@@ -48,9 +48,11 @@ export async function assertAgrees(t: TestContext, agreement: Agreement): Promis
   const { logits, ring } = await ringLogits(agreement);
   const tokens = logits.map(greedyToken);
   const rows = [prompt, ...tokens.slice(0, -1).map((token) => [token])];
-  for (const flashAttention of [true, false]) {
-    const order = { path: publicPath, contextTokens: contextShape.contextTokens + 1, flashAttention, rows };
-    const steps = await askPublicApi(order);
+  const flashAttentions = [true, false] as const;
+  const contextTokens = contextShape.contextTokens + 1;
+  const runs = await askPublicApi({ path: publicPath, contextTokens, flashAttention: flashAttentions, rows });
+  for (const [run, flashAttention] of flashAttentions.entries()) {
+    const steps = present(runs[run], 'a run with each setting');
     assert.equal(steps.length, logits.length);
     const found = steps.map((step, index) => compared(step, present(logits[index], 'logits of each step')));
     const differing = found.filter(({ isSameToken }) => !isSameToken);

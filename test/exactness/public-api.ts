@@ -9,7 +9,8 @@ import { assert } from '../../protocol/assert.ts';
 export interface PublicApiOrder {
   readonly path: string;
   readonly contextTokens: number;
-  readonly flashAttention: boolean;
+  /** The rows are fed once with each of these settings, every time to an empty context. */
+  readonly flashAttention: readonly boolean[];
   /** Token rows, fed one list after another; each list's last row is what a step is about. */
   readonly rows: readonly (readonly number[])[];
 }
@@ -25,11 +26,13 @@ export interface PublicApiStep {
 export const isPublicApiOrder = (value: unknown): value is PublicApiOrder =>
   typeof value === 'object' && value !== null && 'path' in value && 'rows' in value && Array.isArray(value.rows);
 
-const isSteps = (value: unknown): value is PublicApiStep[] =>
-  Array.isArray(value) &&
-  value.every((step: unknown) => typeof step === 'object' && step !== null && 'probabilities' in step);
+const isRuns = (value: unknown): value is PublicApiStep[][] =>
+  Array.isArray(value) && value.every((run: unknown) => Array.isArray(run) && run.every(isStep));
 
-export async function askPublicApi(order: PublicApiOrder): Promise<PublicApiStep[]> {
+const isStep = (value: unknown): boolean => typeof value === 'object' && value !== null && 'probabilities' in value;
+
+/** @returns the steps with each setting of flash attention */
+export async function askPublicApi(order: PublicApiOrder): Promise<PublicApiStep[][]> {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'public-api-main.js')], {
     stdio: ['pipe', 'pipe', 'pipe'],
   });
@@ -40,7 +43,7 @@ export async function askPublicApi(order: PublicApiOrder): Promise<PublicApiStep
   const status = child.exitCode;
   assert(status === 0, `the process of the second oracle ends well, not with: ${errors.slice(-2000)}`);
   // The package may write a word of its own before.
-  const steps: unknown = JSON.parse(said.slice(said.indexOf('[{')));
-  assert(isSteps(steps), 'the answer has its form');
-  return steps;
+  const runs: unknown = JSON.parse(said.slice(said.indexOf('[[{')));
+  assert(isRuns(runs) && runs.length === order.flashAttention.length, 'the answer has its form');
+  return runs;
 }

@@ -7,9 +7,9 @@ const seed = 20;
 /** All slices by themselves, all rings of two stages, some of three and four. */
 export const shortScope: ProofScope = {
   slices: 'all',
-  rings: { 2: 'all', 3: 4, 4: 4 },
+  rings: { 2: 'all', 3: 3, 4: 3 },
   chunkings,
-  stepsAfterChunks: 8,
+  stepsAfterChunks: 4,
   keepsSlices: true,
   seed,
 };
@@ -25,7 +25,7 @@ export const shortBenchScope: ProofScope = {
 };
 
 /** Every ring of two, three and four stages. */
-export const longScope: ProofScope = { ...shortScope, rings: { 2: 'all', 3: 'all', 4: 'all' } };
+export const longScope: ProofScope = { ...shortScope, rings: { 2: 'all', 3: 'all', 4: 'all' }, stepsAfterChunks: 64 };
 
 /** All slices of the large model, all rings of two stages, and ten each of three and four. */
 export const longBenchScope: ProofScope = {

@@ -17,26 +17,30 @@ export interface SeededText {
 }
 
 /**
- * How rows are fed. `lone`: chunks of up to 63 rows, then one row a decode, as of a session that nobody disturbs in
- * `decode: fast`. `paired`: a twin session beside it, row for row, so that no decode has a lone row: the shape class of
- * `decode: exact`.
+ * How rows are fed.
+ * - `lone`: chunks of up to 63 rows, then one row a decode, as of a session that nobody disturbs in `decode: fast`.
+ * - `paired`: a twin session beside it, row for row, so that no decode has a lone row: the shape class of `decode: exact`.
+ * - `moved`: as `lone`, but another session has left cells in front, where the rows after the prompt come to lie; attention
+ *   adds up cells in their order.
  */
-export type Shape = 'lone' | 'paired';
+export type Shape = 'lone' | 'paired' | 'moved';
 
 /** The logits that each token of the text was drawn from. */
 export function stepLogits(model: UncutModel, { prompt, tokens }: SeededText, shape: Shape): Float32Array[] {
   model.clear();
+  if (shape === 'moved') decodeRows(model, { tokens: foreignRows, position: 0, sequence: foreign, outputs: 1 });
   let position = 0;
   const feed = (rows: readonly number[]): Float32Array => {
     const logits =
-      shape === 'lone'
-        ? decodeRows(model, { tokens: rows, position, sequence: 0, outputs: 1 })
-        : decodeTwins(model, rows, position);
+      shape === 'paired'
+        ? decodeTwins(model, rows, position)
+        : decodeRows(model, { tokens: rows, position, sequence: 0, outputs: 1 });
     position += rows.length;
     return logits;
   };
   let last = new Float32Array();
   for (const chunk of chunksOf(prompt, shape)) last = feed(chunk).slice();
+  if (shape === 'moved') model.forget(foreign);
   return tokens.map((token, step) => {
     const logits = last;
     if (step < tokens.length - 1) last = feed([token]).slice();
@@ -51,6 +55,10 @@ function chunksOf(prompt: readonly number[], shape: Shape): (readonly number[])[
     prompt.slice(index * most, (index + 1) * most),
   );
 }
+
+/** The session that leaves cells in front, and its rows: as many as a text has tokens. */
+const foreign = 2;
+const foreignRows = Array.from({ length: exactRows.most }, (_, index) => index);
 
 interface Rows {
   readonly tokens: readonly number[];
@@ -167,7 +175,7 @@ export interface Flip {
   readonly prompt: readonly number[];
   readonly seed: number;
   /** The first token in either class. */
-  readonly tokens: Readonly<Record<Shape, number>>;
+  readonly tokens: Readonly<Record<'lone' | 'paired', number>>;
 }
 
 /** Candidates that are left after top-k by default, with room for those at its edge. */

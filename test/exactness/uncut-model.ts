@@ -111,9 +111,11 @@ export class UncutModel {
 
   /** Forgets every sequence. */
   clear(): void {
-    for (let sequence = 0; sequence < this.#sequences; sequence += 1) {
-      this.#library.call.sequenceRemove(this.#memory, sequence, -1, -1);
-    }
+    for (let sequence = 0; sequence < this.#sequences; sequence += 1) this.forget(sequence);
+  }
+
+  forget(sequence: number): void {
+    this.#library.call.sequenceRemove(this.#memory, sequence, -1, -1);
   }
 
   close(): void {

@@ -15,12 +15,15 @@ import { eventually } from '../fixture/eventually.ts';
 import { LocalAgents } from '../fixture/local-agents.ts';
 import { agreedRows, type Answer, type Ask, type LoadedRing } from '../fixture/loaded-ring.ts';
 
+/** One whose rows can be counted. */
+type TokenAsk = Ask & { readonly prompt: readonly number[] };
+
 /** Rows that are on their way while a stage behind the head stands still. */
 const rowsOnTheWay = (limits.linkWindowFrames + limits.headFrames) * limits.cpuDecodeRows;
 const promptTokens = 900;
 const longPrompt = Array.from({ length: promptTokens }, (_none, index) => 6 + ((index * 37) % 1000));
-const longAsk: Ask = { prompt: longPrompt, maxTokens: 8 };
-const storyAsk: Ask = { prompt: [0, ...Buffer.from('Once')], maxTokens: 600, ignoreEnd: true };
+const longAsk: TokenAsk = { prompt: longPrompt, maxTokens: 8 };
+const storyAsk: TokenAsk = { prompt: [0, ...Buffer.from('Once')], maxTokens: 600, ignoreEnd: true };
 const neighbourAsk: Ask = { prompt: 'Once upon a time', maxTokens: 40, sampling: { temperature: 0.8, seed: 7 } };
 
 let agents: LocalAgents;
@@ -49,14 +52,21 @@ interface Client {
   goAway(): Promise<void>;
 }
 
-type Way = (ask: Ask) => Promise<Client>;
+type Way = (ask: TokenAsk) => Promise<Client>;
 
 const ways: Readonly<Record<string, Way>> = {
   'a lease stream that is cancelled': async (ask) => {
     const lease = new AbortController();
     const { session } = await ring.open(lease.signal);
     latest = await ring.submit(session, ask);
-    return { session, request: latest, goAway: () => Promise.resolve(lease.abort()) };
+    return {
+      session,
+      request: latest,
+      goAway: async () => {
+        await Promise.resolve();
+        lease.abort();
+      },
+    };
   },
   'a session that is closed': async (ask) => {
     const held = await ring.open();
@@ -70,7 +80,7 @@ const ways: Readonly<Record<string, Way>> = {
   },
   'a command that is killed': async ({ prompt, maxTokens }) => {
     const { session } = await opened();
-    const args = ['--tokens', [...prompt].join(','), '--max-tokens', String(maxTokens), '--temperature', '0'];
+    const args = ['--tokens', prompt.join(','), '--max-tokens', String(maxTokens), '--temperature', '0'];
     const infer = agents.home.start(['infer', ring.plan.path, ...args, '--ignore-end', '--json']);
     await infer.says('"submitted"');
     latest += 1;

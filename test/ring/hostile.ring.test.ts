@@ -69,7 +69,7 @@ async function untilClosed(
 ): Promise<number> {
   return new Promise((resolve) => {
     let heard = 0;
-    socket.on('data', (data) => (heard += data.length));
+    socket.on('data', (data: Buffer) => (heard += data.length));
     // A reset is a closed connection too.
     socket.on('error', () => undefined);
     socket.once('close', () => {

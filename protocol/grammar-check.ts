@@ -6,8 +6,8 @@
  *   through rules that are empty by way of others, and then never ends.
  * - The ways to go on without a character, and the size after repetitions are written out, are bounded.
  */
-import { P4Error } from '../protocol/errors.ts';
-import { limits } from '../protocol/limits.ts';
+import { P4Error } from './errors.ts';
+import { limits } from './limits.ts';
 import {
   grammarError,
   parseGrammar,

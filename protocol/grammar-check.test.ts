@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { P4Error } from '../protocol/errors.ts';
+import { P4Error } from './errors.ts';
 import { checkGrammar } from './grammar-check.ts';
 import { soundGrammars } from './sound-grammars.ts';
 

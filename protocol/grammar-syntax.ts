@@ -4,7 +4,7 @@
  * Refused here although llama.cpp reads it: rules about token ids (`<think>`, `!<[5]>`), which can end its process when a
  * token spans characters and such a rule; a repetition whose maximum is below its minimum, which it expands for ever.
  */
-import { P4Error } from '../protocol/errors.ts';
+import { P4Error } from './errors.ts';
 
 export type GrammarItem =
   /** A literal or a character class: `elements` of llama.cpp's rule, 0 for an empty one. */

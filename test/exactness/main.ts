@@ -1,0 +1,43 @@
+/**
+ * `npm run prove:exactness`: the proof of exactness in its long form. Every slice and every ring of two, three and four stages of
+ * the stories model and of each architecture; every slice and every ring of two stages of the 200 M model, and some of three
+ * and four. `npm run prove:exactness -- gemma3 stories` does the models whose names contain a word. Takes an hour or more;
+ * what else the proof has (the second oracle, planted bits, whole rings of processes) is quick and stands in the tests beside it.
+ */
+import { prove, reportLine, type ProofScope } from './proof.ts';
+import { longBenchScope, longScope } from './scopes.ts';
+import { makeBenchModel, smallSubjects, stories, type Subject } from './subjects.ts';
+
+const words = process.argv.slice(2);
+const isChosen = (name: string): boolean => words.length === 0 || words.some((word) => name.includes(word));
+let faults = 0;
+
+function write(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+async function proveOne(subject: Subject, scope: ProofScope): Promise<void> {
+  const report = await prove(subject, scope);
+  write(reportLine(report));
+  const { observedFound } = report;
+  if (!observedFound.isExact) write(`  observing changes the model: ${observedFound.text}`);
+  for (const fault of report.faults) write(`  ${fault}`);
+  faults += report.faults.length + (observedFound.isExact ? 0 : 1);
+}
+
+const small = [stories, ...(await smallSubjects())].filter(({ name }) => isChosen(name));
+for (const subject of small) await proveOne(subject, longScope);
+const benchName = 'bench';
+if (isChosen(benchName)) {
+  const bench = await makeBenchModel();
+  try {
+    await proveOne(bench, longBenchScope);
+  } finally {
+    await bench.remove();
+  }
+} else if (small.length === 0) {
+  write(`No model's name contains ${words.join(' or ')}.`);
+  faults += 1;
+}
+write(faults === 0 ? 'Every slice and every ring is exact.' : `${String(faults)} faults.`);
+process.exitCode = faults === 0 ? 0 : 1;

@@ -32,6 +32,11 @@ export interface ShellOptions {
 export class Shell {
   readonly #options: ShellOptions;
   #state: AgentState;
+  /**
+   * Records of the step whose immediate effects run: those do not wait even for the records to be handed over (J7). An
+   * effect that dispatches again meets them handed over, so that records keep the order of their steps.
+   */
+  #uncommitted: readonly JournalRecord[] = [];
   /** The newest commit on its way, `null` when all is durable; commits resolve in order. */
   #newest: Promise<void> | null = null;
 
@@ -45,6 +50,7 @@ export class Shell {
   }
 
   dispatch(input: Input): void {
+    this.#commitRest();
     const { state, records, effects } = step(this.#state, input);
     const refusal = this.#refusal(records);
     if (refusal !== null) {
@@ -52,9 +58,10 @@ export class Shell {
       return;
     }
     this.#state = state;
-    if (records.length > 0) this.#commit(records);
+    this.#uncommitted = records;
     const later = effects.filter(({ kind }) => effectTiming[kind] === 'committed');
     for (const effect of effects) if (effectTiming[effect.kind] === 'immediate') this.#run(effect);
+    this.#commitRest();
     if (later.length === 0) return;
     if (this.#newest === null) for (const effect of later) this.#run(effect);
     else this.#runAfter(this.#newest, later);
@@ -75,7 +82,10 @@ export class Shell {
     return null;
   }
 
-  #commit(records: readonly JournalRecord[]): void {
+  #commitRest(): void {
+    const records = this.#uncommitted;
+    if (records.length === 0) return;
+    this.#uncommitted = [];
     const commit = this.#options.journal.commit(records);
     this.#newest = commit;
     const done = (): void => {

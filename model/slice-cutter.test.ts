@@ -1,21 +1,20 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, open, readdir, readFile, rm, truncate, utimes, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, readdir, readFile, rm, truncate, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, beforeEach, describe, it } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { P4Error, type ErrorCode } from '../protocol/errors.ts';
-import { ggmlTypeNamed } from './ggml-type.ts';
-import { f32, text, u32, type GgufMetadata } from './gguf-value.ts';
-import { layOut, type TensorShape } from './gguf-writer.ts';
+import { f32, text, u32 } from './gguf-value.ts';
 import { copyModel, tensorContent, testModel } from './model-copy.ts';
 import { openModel } from './model-file.ts';
 import { hashModel } from './model-hash.ts';
 import { cutSlice } from './slice-cutter.ts';
 import { readSliceIdentity } from './slice-identity.ts';
 import { planSlice, sliceFileName } from './slice-plan.ts';
+import { writeSparseModel } from './sparse-model.ts';
 
 const run = promisify(execFile);
 const hash = 'ab'.repeat(32);
@@ -232,46 +231,3 @@ describe('a cut that fails', () => {
     assert.deepEqual(await readdir(slices), []);
   });
 });
-
-describe('a model of two gigabytes', () => {
-  it('is hashed and cut in less than 200 MB of memory', async () => {
-    const path = join(folder, 'large.gguf');
-    await writeSparseModel(path, { layers: 8, layerBytes: 2 ** 28 });
-    await mkdir(join(folder, 'slices'));
-    const report = await cutInChild(cutProgram(path, 3, 3));
-    assert.equal(report.code, 'done');
-    assert.ok(report.bytes > 2 ** 28);
-    assert.ok(report.residentBytes < 200e6, `${report.residentBytes} bytes`);
-  });
-});
-
-/** A llama model whose weights are a hole in the file: as large as wanted, and hardly any disk. */
-async function writeSparseModel(path: string, size: { layers: number; layerBytes: number }): Promise<void> {
-  const width = 4096;
-  const type = ggmlTypeNamed('Q8_0');
-  const rows = Math.floor(size.layerBytes / ((width / type.blockElements) * type.blockBytes));
-  const tensors: TensorShape[] = [
-    { name: 'token_embd.weight', type, shape: [width, 32] },
-    { name: 'output_norm.weight', type: ggmlTypeNamed('F32'), shape: [width] },
-    ...Array.from({ length: size.layers }, (_, layer) => ({
-      name: `blk.${layer}.ffn_up.weight`,
-      type,
-      shape: [width, rows],
-    })),
-  ];
-  const metadata: GgufMetadata = new Map([
-    ['general.architecture', text('llama')],
-    ['llama.block_count', u32(size.layers)],
-    ['llama.embedding_length', u32(width)],
-    ['llama.context_length', u32(128)],
-    ['llama.attention.head_count', u32(32)],
-    ['llama.attention.layer_norm_rms_epsilon', f32(1e-5)],
-    ['llama.vocab_size', u32(32)],
-    ['tokenizer.ggml.model', text('no_vocab')],
-  ]);
-  const layout = layOut(metadata, tensors, 32);
-  const handle = await open(path, 'w');
-  await handle.write(layout.header);
-  await handle.truncate(layout.bytes);
-  await handle.close();
-}

@@ -43,27 +43,29 @@ export class ByteWriter {
 }
 
 export class ByteReader {
-  readonly #bytes: Buffer;
-  offset = 0;
+  readonly #view: DataView;
+  offset: number;
 
-  constructor(bytes: Uint8Array) {
-    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  /** Reads `view` from `offset` on. */
+  constructor(view: DataView, offset = 0) {
+    this.#view = view;
+    this.offset = offset;
   }
 
   get remaining(): number {
-    return this.#bytes.length - this.offset;
+    return this.#view.byteLength - this.offset;
   }
 
   u32(): number {
     this.#require(4);
-    const value = this.#bytes.readUInt32LE(this.offset);
+    const value = this.#view.getUint32(this.offset, true);
     this.offset += 4;
     return value;
   }
 
   u64(): bigint {
     this.#require(8);
-    const value = this.#bytes.readBigUInt64LE(this.offset);
+    const value = this.#view.getBigUint64(this.offset, true);
     this.offset += 8;
     return value;
   }
@@ -71,7 +73,8 @@ export class ByteReader {
   json(): unknown {
     const length = this.u32();
     this.#require(length);
-    const text = this.#bytes.toString('utf8', this.offset, this.offset + length);
+    const { buffer, byteOffset } = this.#view;
+    const text = Buffer.from(buffer, byteOffset + this.offset, length).toString('utf8');
     this.offset += length;
     try {
       return JSON.parse(text);

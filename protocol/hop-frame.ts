@@ -76,14 +76,17 @@ export function encodeFrame(frame: FrameContent): Uint8Array<ArrayBuffer> {
 
 /** @throws FRAME_INVALID when the header and the length do not agree */
 export function decodeHeader(bytes: Uint8Array): FrameHeader {
-  if (bytes.length < headerBytes) throw invalid('length', bytes.length);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  return headerOf(new DataView(bytes.buffer, bytes.byteOffset, bytes.length));
+}
+
+function headerOf(view: DataView): FrameHeader {
+  const length = view.byteLength;
+  if (length < headerBytes) throw invalid('length', length);
   if (view.getUint32(0, true) !== magic) throw invalid('magic', view.getUint32(0, true));
   const rows = view.getUint32(24, true);
   const width = view.getUint32(28, true);
-  const itemBytes = view.getUint32(36, true);
-  const expected = hiddenStart(rows) + rows * width * 4 + itemBytes;
-  if (bytes.length !== expected || expected > limits.frameBytes) throw invalid('length', bytes.length);
+  const expected = hiddenStart(rows) + rows * width * 4 + view.getUint32(36, true);
+  if (length !== expected || expected > limits.frameBytes) throw invalid('length', length);
   if (view.getUint32(32, true) > limits.frameItems) throw invalid('items', view.getUint32(32, true));
   return {
     source: nodeIndex(view.getUint16(4, true)),
@@ -101,23 +104,16 @@ export function decodeHeader(bytes: Uint8Array): FrameHeader {
  * @throws FRAME_INVALID
  */
 export function decodeFrame(bytes: Uint8Array): Frame {
-  const header = decodeHeader(bytes);
-  const aligned = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
-  const { buffer, byteOffset } = aligned;
-  const view = new DataView(buffer, byteOffset, aligned.length);
-  const itemBytes = view.getUint32(36, true);
-  const items = decodeItems(aligned.subarray(aligned.length - itemBytes), view.getUint32(32, true));
-  const rows = items.reduce((sum, item) => sum + (item.kind === 'rows' ? item.rowCount : 0), 0);
-  if (rows !== header.rows) throw invalid('rows', header.rows);
-  return {
-    ...header,
-    items,
-    tokens: new Uint32Array(buffer, byteOffset + headerBytes, header.rows),
-    hidden:
-      header.width === 0
-        ? null
-        : new Float32Array(buffer, byteOffset + hiddenStart(header.rows), header.rows * header.width),
-  };
+  const { buffer, byteOffset, length } = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
+  const view = new DataView(buffer, byteOffset, length);
+  const { source, destination, generation, number, rows, width, completes } = headerOf(view);
+  const items = decodeItems(view, length - view.getUint32(36, true), view.getUint32(32, true));
+  let itemRows = 0;
+  for (const item of items) if (item.kind === 'rows') itemRows += item.rowCount;
+  if (itemRows !== rows) throw invalid('rows', rows);
+  const tokens = new Uint32Array(buffer, byteOffset + headerBytes, rows);
+  const hidden = width === 0 ? null : new Float32Array(buffer, byteOffset + hiddenStart(rows), rows * width);
+  return { source, destination, generation, number, rows, width, completes, items, tokens, hidden };
 }
 
 /** Gives a frame its number on a link, in place. */

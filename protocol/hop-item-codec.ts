@@ -145,9 +145,12 @@ export function encodeItems(items: readonly HopItem[]): Uint8Array {
   return writer.bytes();
 }
 
-/** @throws FRAME_INVALID on an unknown kind, a wrong length, or fewer or more items than `count` */
-export function decodeItems(bytes: Uint8Array, count: number): HopItem[] {
-  const reader = new ByteReader(bytes);
+/**
+ * Reads the items that stand in `view` from `start` to its end.
+ * @throws FRAME_INVALID on an unknown kind, a wrong length, or fewer or more items than `count`
+ */
+export function decodeItems(view: DataView, start: number, count: number): HopItem[] {
+  const reader = new ByteReader(view, start);
   const items: HopItem[] = [];
   for (let index = 0; index < count; index++) {
     const codec = codecOfNumber.get(reader.u32());

@@ -1,8 +1,8 @@
 /**
- * `npm run prove:exactness`: the proof of exactness in its long form. Every slice and every ring of two, three and four stages of
- * the stories model and of each architecture; every slice and every ring of two stages of the 200 M model, and some of three
- * and four. `npm run prove:exactness -- gemma3 stories` does the models whose names contain a word. Takes an hour or more;
- * what else the proof has (the second oracle, planted bits, whole rings of processes) is quick and stands in the tests beside it.
+ * `npm run prove:exactness`: the proof of exactness in its long form: every slice and every ring of two, three and four stages
+ * of the stories model, of each architecture's, and of the 200 M model. `npm run prove:exactness -- gemma3 stories` does the
+ * models whose names contain a word. A small model takes about a minute, the large one about an hour. What else the proof
+ * has (the second oracle, planted bits, whole rings of processes) is quick and stands in the tests beside this.
  */
 import { prove, reportLine, type ProofScope } from './proof.ts';
 import { longBenchScope, longScope } from './scopes.ts';

@@ -27,11 +27,10 @@ export const shortBenchScope: ProofScope = {
 /** Every ring of two, three and four stages. */
 export const longScope: ProofScope = { ...shortScope, rings: { 2: 'all', 3: 'all', 4: 'all' }, stepsAfterChunks: 64 };
 
-/** All slices of the large model, all rings of two stages, and ten each of three and four. */
+/** The same of the large model: rings with one prompt at once, its slices with every chunking. */
 export const longBenchScope: ProofScope = {
   ...shortBenchScope,
   slices: 'all',
-  rings: { 2: 'all', 3: 10, 4: 10 },
-  chunkings,
-  stepsAfterChunks: 8,
+  rings: { 2: 'all', 3: 'all', 4: 'all' },
+  chunkings: [63],
 };

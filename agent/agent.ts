@@ -16,6 +16,7 @@ import { operatorService } from './services/operator-service.ts';
 import { outerService } from './services/outer-service.ts';
 import { Shell, type EffectRunners } from './shell.ts';
 import { Stages } from './stages.ts';
+import { standingLoads } from './standing-loads.ts';
 import { ChildLauncher } from './stages/child-launcher.ts';
 import { removeDeadStages } from './stages/dead-stages.ts';
 import { StatusReport } from './status-report.ts';
@@ -84,9 +85,7 @@ async function assemble({ config, tls, log }: AgentOptions, journal: Journal): P
     },
     log,
   });
-  for await (const record of journal.replay()) {
-    if (record.kind === 'load-admitted') dispatch({ ...record, kind: 'restored' });
-  }
+  for (const standing of await standingLoads(journal.replay())) dispatch(standing);
   const report = new StatusReport({
     state,
     journal: () => journal.stats(),

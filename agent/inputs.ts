@@ -18,6 +18,7 @@ import type { Sampling } from '../protocol/sampling.ts';
 import type { Vocabulary } from './head/vocabulary.ts';
 import type { CallId, LinkedEdge } from './calls.ts';
 import type { LoadAdmitted } from './records.ts';
+import type { FirstIds } from './state.ts';
 
 export type Input = OperatorInput | NodeInput | LinkInput | OuterInput | RingInput;
 export type InputKind = Input['kind'];
@@ -36,7 +37,7 @@ export type OperatorInput =
   | { readonly kind: 'probe-timeout'; readonly ring: RingName; readonly nonce: number }
   | ({ readonly kind: 'unload'; readonly digestMatches: boolean } & Addressed)
   /** At start, before anything else: a load that the journal holds and no unload ended. */
-  | ({ readonly kind: 'restored' } & Omit<LoadAdmitted, 'kind'>);
+  | ({ readonly kind: 'restored'; readonly firstIds: FirstIds } & Omit<LoadAdmitted, 'kind'>);
 
 export interface LoadOrder {
   readonly load: LoadId;

@@ -1,6 +1,7 @@
 /** What an agent knows: the rings it has a part in. Immutable; only `step` makes the next one. */
 import type { P4Error } from '../protocol/errors.ts';
-import type { Generation, HostName, LoadId, NodeIndex, RingName } from '../protocol/ids.ts';
+import { requestId, sessionId } from '../protocol/ids.ts';
+import type { Generation, HostName, LoadId, NodeIndex, RequestId, RingName, SessionId } from '../protocol/ids.ts';
 import type { Plan } from '../protocol/plan.ts';
 import type { CallId, LinkedEdge } from './calls.ts';
 import type { HeadState } from './head/head-state.ts';
@@ -22,7 +23,16 @@ export interface ClaimedRing {
   readonly load: LoadId;
   readonly planDigest: string;
   readonly generationDigest: { readonly salt: string; readonly hash: string };
+  readonly firstIds: FirstIds;
 }
+
+/** The ids that a load's next session and request get: none of a load is ever used twice (E1). */
+export interface FirstIds {
+  readonly session: SessionId;
+  readonly request: RequestId;
+}
+
+export const newLoadIds: FirstIds = { session: sessionId(1), request: requestId(1) };
 
 export interface LiveRing {
   readonly kind: 'live';
@@ -38,6 +48,8 @@ export interface LiveRing {
   /** The stages of this host. */
   readonly nodes: ReadonlyMap<NodeIndex, NodeState>;
   readonly links: readonly LinkedEdge[];
+  /** Where a head that comes up now begins to count. */
+  readonly firstIds: FirstIds;
   /** Only where node 0 is, and once it is loaded. */
   readonly head: HeadState | null;
 }

@@ -1,6 +1,6 @@
 /** A ring's claim on this host: load (G6), unload, and what a restart finds in the journal. */
 import { P4Error } from '../protocol/errors.ts';
-import type { AgentState, LiveRing } from './state.ts';
+import { newLoadIds, type AgentState, type FirstIds, type LiveRing } from './state.ts';
 import { present } from '../protocol/assert.ts';
 import type { StagePlan } from '../protocol/plan.ts';
 import type { StartStage } from './effects.ts';
@@ -13,22 +13,30 @@ import type { JournalRecord } from './records.ts';
 type LoadInput = Extract<Input, { kind: 'load' }>;
 
 export function restored(state: AgentState, input: Extract<Input, { kind: 'restored' }>): Step {
-  const { ring, load, planDigest, generationDigest } = input;
-  return unchanged(withRing(state, { kind: 'claimed', ring, load, planDigest, generationDigest }));
+  const { ring, load, planDigest, generationDigest, firstIds } = input;
+  return unchanged(withRing(state, { kind: 'claimed', ring, load, planDigest, generationDigest, firstIds }));
 }
 
 /** G6: loads what is empty, confirms what stands, refuses the rest. */
 export function load(state: AgentState, input: LoadInput): Step {
   const standing = state.rings.get(input.ring);
   if (standing === undefined) {
-    return started(state, input, [admitted(input)]);
+    const other = [...state.rings.values()].find(({ load: id }) => id === input.load);
+    if (other === undefined) return started(state, input, { records: [admitted(input)], firstIds: newLoadIds });
+    const error = new P4Error('INVALID_ARGUMENT', {
+      what: 'load id',
+      found: `that of ${other.ring}`,
+      expected: 'a new one',
+    });
+    return refused(state, input.call, error);
   }
   const same = standing.kind === 'live' ? standing.generation === input.generation : input.digestMatches;
   if (!same) return refused(state, input.call, new P4Error('RING_TAKEN', { ring: input.ring, host: state.host }));
   if (standing.planDigest !== input.planDigest || standing.load !== input.load) {
     return refused(state, input.call, new P4Error('PLAN_DIFFERS', { ring: input.ring, host: state.host }));
   }
-  return standing.kind === 'claimed' ? started(state, input, []) : again(state, standing, input);
+  if (standing.kind === 'live') return again(state, standing, input);
+  return started(state, input, { records: [], firstIds: standing.firstIds });
 }
 
 function again(state: AgentState, ring: LiveRing, input: LoadInput): Step {
@@ -45,7 +53,11 @@ function again(state: AgentState, ring: LiveRing, input: LoadInput): Step {
       return replied(state, input.call, { kind: 'loaded', confirmed: true });
     case 'lost': {
       const stopping = stopNodes(ring);
-      const next = started(state, input, []);
+      const { nextSession, nextRequest } = ring.head ?? {
+        nextSession: ring.firstIds.session,
+        nextRequest: ring.firstIds.request,
+      };
+      const next = started(state, input, { records: [], firstIds: { session: nextSession, request: nextRequest } });
       return { ...next, effects: [...stopping.effects, ...next.effects] };
     }
     case 'ending':
@@ -58,7 +70,11 @@ function admitted(input: LoadInput): JournalRecord {
   return { kind: 'load-admitted', ring, load, generationDigest, planDigest, assignment };
 }
 
-function started(state: AgentState, input: LoadInput, records: readonly JournalRecord[]): Step {
+function started(
+  state: AgentState,
+  input: LoadInput,
+  { records, firstIds }: { readonly records: readonly JournalRecord[]; readonly firstIds: FirstIds },
+): Step {
   const stages = input.plan.stages.filter(({ host }) => host === state.host);
   if (stages.length === 0) {
     return refused(state, input.call, new P4Error('NO_STAGE_HERE', { ring: input.ring, host: state.host }));
@@ -71,6 +87,7 @@ function started(state: AgentState, input: LoadInput, records: readonly JournalR
     nodes: new Map(starts.map(({ order, incarnation }) => [order.node, { kind: 'loading', incarnation }])),
     phase: { kind: 'loading', calls: [input.call] },
     links: [],
+    firstIds,
     head: null,
   };
   const nextIncarnation = state.nextIncarnation + starts.length;

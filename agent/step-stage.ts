@@ -19,7 +19,7 @@ export function stageLoaded(state: AgentState, input: Extract<Input, { kind: 'st
   }
   const { incarnation, pid, vocabulary } = input;
   const nodes = withEntry<NodeIndex, NodeState>(ring.nodes, input.node, { kind: 'loaded', incarnation, pid });
-  const head = vocabulary === null ? ring.head : newHead(ring.plan, vocabulary);
+  const head = vocabulary === null ? ring.head : newHead(ring.plan, vocabulary, ring.firstIds);
   const complete = [...nodes.values()].every(({ kind }) => kind === 'loaded');
   return {
     state: withRing(state, { ...ring, nodes, head, phase: complete ? { kind: 'loaded' } : ring.phase }),

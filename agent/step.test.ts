@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { P4Error } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
-import { nodeIndex, requestId, sessionId, tokenId } from '../protocol/ids.ts';
+import { nodeIndex, requestId, ringName, sessionId, tokenId } from '../protocol/ids.ts';
 import {
   alpha,
   call,
   load,
   loadInput,
+  makeReady,
   open,
   planOver,
   readyAgent,
@@ -39,6 +40,12 @@ describe('a load', () => {
     assert.equal(agent.started.length, 1);
   });
 
+  it('whose id another ring has is refused', () => {
+    const agent = readyAgent();
+    agent.dispatch(loadInput(planOver([alpha]), { call: call(8), ring: ringName('other') }));
+    assert.equal(agent.refusal(8), 'INVALID_ARGUMENT');
+  });
+
   it('refuses another load of the name, and the same generation with another plan (G6)', () => {
     const agent = readyAgent();
     agent.dispatch(loadInput(planOver([alpha]), { call: call(8), generation: wrong }));
@@ -64,7 +71,8 @@ describe('a load', () => {
   it('found in the journal after a restart is loaded by its own generation only (G4, R2)', () => {
     const agent = new ToyAgent();
     const claim = { ring, load, planDigest: 'digest', assignment: '{}', generationDigest: { salt: '', hash: '' } };
-    agent.dispatch({ kind: 'restored', ...claim });
+    const firstIds = { session: sessionId(8), request: requestId(9) };
+    agent.dispatch({ kind: 'restored', ...claim, firstIds });
     agent.dispatch(loadInput(planOver([alpha]), { call: call(4), digestMatches: false }));
     assert.equal(agent.refusal(4), 'RING_TAKEN');
     open(agent, 5);
@@ -73,6 +81,9 @@ describe('a load', () => {
     stageUp(agent, 0);
     assert.equal(agent.replies.get(call(6))?.kind, 'loaded');
     assert.ok(!agent.records.some(({ kind }) => kind === 'load-admitted'), 'the claim stands already');
+    makeReady(agent);
+    const opened = open(agent, 7).replies.get(call(7));
+    assert.deepEqual(opened, { kind: 'session-opened', session: 8, contextTokens: 64 }, 'no id is used twice (E1)');
   });
 });
 

@@ -1,20 +1,21 @@
 /** The life of a session at the head: a slot and its KV lease on every stage, from `open` to `close`. */
 import { P4Error } from '../../protocol/errors.ts';
 import type { FinishReason } from '../../protocol/finish.ts';
-import { requestId, sessionId, slotIndex, type RequestId, type SessionId } from '../../protocol/ids.ts';
+import { sessionId, slotIndex, type RequestId, type SessionId } from '../../protocol/ids.ts';
 import type { Plan } from '../../protocol/plan.ts';
 import type { CallId } from '../calls.ts';
+import type { FirstIds } from '../state.ts';
 import { historyOf, withEntry, withoutEntry, type HeadState } from './head-state.ts';
 import type { HeadStep, LoadAddress } from './head-step.ts';
 import { endRequest, followed, settle, stalledRing } from './requests.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
-export function newHead(plan: Plan, vocabulary: Vocabulary): HeadState {
+export function newHead(plan: Plan, vocabulary: Vocabulary, firstIds: FirstIds): HeadState {
   return {
     contextTokens: plan.contextTokens,
     vocabulary,
-    nextSession: sessionId(1),
-    nextRequest: requestId(1),
+    nextSession: firstIds.session,
+    nextRequest: firstIds.request,
     slots: Array.from({ length: plan.sessions }, () => null),
     sessions: new Map(),
     requests: new Map(),

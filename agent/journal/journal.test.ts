@@ -68,6 +68,19 @@ test('loads that have ended are not replayed, those between them are', async (t)
   await journal.close();
 });
 
+test('a load that was ended can be admitted again, and counts as a new one', async (t) => {
+  const folder = temporaryFolder(t);
+  const journal = await opened(folder);
+  await journal.commit([loadAdmitted(), requestAdmitted(), tokenEmitted(0)]);
+  await journal.commit([{ kind: 'load-ended', load: sampleLoad, by: 'unload' }]);
+  await journal.commit([loadAdmitted(), requestAdmitted(7)]);
+  assert.deepEqual(await replayed(journal), [loadAdmitted(), requestAdmitted(7)]);
+  await journal.close();
+  const next = await opened(folder);
+  assert.deepEqual(await replayed(next), [loadAdmitted(), requestAdmitted(7)]);
+  await next.close();
+});
+
 test('J7: commits that are under way together share transactions and end in order', async (t) => {
   const sizes: number[] = [];
   const journal = await opened(temporaryFolder(t), { onTransaction: ({ records }) => sizes.push(records) });

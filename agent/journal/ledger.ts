@@ -49,7 +49,8 @@ export class Ledger {
   note(record: JournalRecord, load: number): void {
     switch (record.kind) {
       case 'load-admitted':
-        assert(!this.#numbers.has(record.load), 'a load is admitted once');
+        // One that was ended may come again: it is a new load with a number of its own.
+        assert(!this.#live.has(this.#numbers.get(record.load) ?? -1), 'a load that stands is not admitted again');
         this.#numbers.set(record.load, load);
         this.#loads.set(load, record.load);
         this.#live.set(load, new Map());

@@ -11,17 +11,17 @@ import { join } from 'node:path';
 
 import { Command, CommanderError } from 'commander';
 
-import { present } from '../../protocol/assert.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import { modeOf, runCommand, type CommandContext } from '../../provisioner/command.ts';
 import { benchModelShape, writeRandomModel, type RandomModelShape } from '../../model/random-model.ts';
 import { addBenchOptions, benchOptions, type BenchOptions, type OptionTexts } from './bench-options.ts';
-import { BenchRings } from './bench-rings.ts';
 import { runRounds } from './bench-run.ts';
+import { LocalRings } from '../fixture/local-rings.ts';
 import type { Arm } from './measurement.ts';
 import { memoryUse } from './process-usage.ts';
 import { figureLines, hopLines, machineLine, memoryLines, profileLines, verdictLine, type Machine } from './report.ts';
 import type { ProcessMemory } from './report.ts';
+import { RingArm } from './ring-arm.ts';
 import { requireSameTokens, summarize, type Summary } from './summary.ts';
 import { UncutArm } from './uncut-arm.ts';
 
@@ -43,7 +43,7 @@ async function bench(options: BenchOptions, context: CommandContext): Promise<nu
     const path = join(home, 'bench.gguf');
     terminal.note('Making the model and its slices ...');
     await writeRandomModel(path, shape);
-    const found = await measure({ options, shape, path, home }, context);
+    const found = await measure({ options, shape, path }, context);
     const machine = {
       cores: availableParallelism(),
       processor: cpus()[0]?.model ?? 'unknown',
@@ -61,22 +61,20 @@ interface Place {
   readonly options: BenchOptions;
   readonly shape: RandomModelShape;
   readonly path: string;
-  readonly home: string;
 }
 
 /** Loads every arm, measures them, and leaves no process behind. */
-async function measure({ options, shape, path, home }: Place, context: CommandContext): Promise<Found> {
+async function measure({ options, shape, path }: Place, context: CommandContext): Promise<Found> {
   const { layers, rounds, tokens, promptTokens } = options;
   const contextTokens = Math.max(promptTokens, tokens) + spareTokens;
   const model = { path, layers, contextTokens };
-  const rings = await BenchRings.start(home, 2, context);
+  const rings = await LocalRings.start(2);
   try {
-    const [first, second] = rings.hosts;
-    const here = present(first, 'an agent runs');
-    const there = present(second, 'two agents run');
-    const oneAgent = await rings.load(model, { name: 'one agent', hosts: [here, here] });
-    const twoAgents = await rings.load(model, { name: 'two agents', hosts: [here, there] });
-    const uncut = await UncutArm.open({ ...model, threads: 1 }, context.signal);
+    const { signal } = context;
+    const ring = { model, stages: 2, signal };
+    const oneAgent = await RingArm.load(rings, { ...ring, name: 'one agent', agents: 1 });
+    const twoAgents = await RingArm.load(rings, { ...ring, name: 'two agents', agents: 2 });
+    const uncut = await UncutArm.open({ ...model, threads: 1 }, signal);
     try {
       const arms = { uncut, 'one agent': oneAgent, 'two agents': twoAgents };
       const prompt = Array.from({ length: promptTokens }, (_, index) => (index * 7919 + 1) % shape.vocabularySize);
@@ -88,7 +86,7 @@ async function measure({ options, shape, path, home }: Place, context: CommandCo
         'one agent': oneAgent.processes,
         'two agents': twoAgents.processes,
       };
-      const links = await rings.links('two agents');
+      const links = await twoAgents.links();
       return {
         summary: summarize({ ...measured, processes, promptTokens, links }),
         memory: memoryOf(Object.values(arms)),

@@ -59,7 +59,7 @@ test('a sliding window on the wrong layers is seen: prompts are longer than the 
       t.diagnostic(`${subject.name}, window ${String(window)}: ${logits.text}`);
       assert.ok(!hops.isExact && !logits.isExact, `${subject.name}: ${hops.text}`);
     } finally {
-      await shelf.empty();
+      await shelf.close();
     }
   }
   assert.ok(windowed > 0, 'a model with a sliding window is among them');

@@ -49,7 +49,7 @@ describe('the 200 M model', () => {
         if (index === 0) assert.ok(!planted.hops.isExact && !planted.logits.isExact, `${bit.what} is seen`);
       }
     } finally {
-      await shelf.empty();
+      await shelf.close();
     }
   });
 

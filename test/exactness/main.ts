@@ -12,6 +12,9 @@ const words = process.argv.slice(2);
 const isChosen = (name: string): boolean => words.length === 0 || words.some((word) => name.includes(word));
 let faults = 0;
 
+// Between two slices; what lies in the temporary folder is removed on the way out.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
+
 function write(line: string): void {
   process.stdout.write(`${line}\n`);
 }

@@ -77,7 +77,7 @@ export async function prove(subject: Subject, scope: ProofScope): Promise<ProofR
       cpuSeconds: (cpuUs() - startedUs) / 1e6,
     };
   } finally {
-    await shelf.empty();
+    await shelf.close();
   }
 }
 

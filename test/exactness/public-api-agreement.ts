@@ -102,7 +102,7 @@ async function ringLogits({
     }
     return { logits, ring: ringText(present(cut, 'the model has such a ring')) };
   } finally {
-    await shelf.empty();
+    await shelf.close();
   }
 }
 

@@ -1,4 +1,5 @@
 /** The slices of one model: cut when they are first asked for, opened, and kept open for the rings that use them again. */
+import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,6 +26,7 @@ export class SliceShelf {
     this.#hash = parts.hash;
     this.#folder = parts.folder;
     this.#shape = parts.shape;
+    process.once('exit', this.#removeFolder);
   }
 
   static async create(path: string, shape: ContextShape): Promise<SliceShelf> {
@@ -77,4 +79,15 @@ export class SliceShelf {
     this.#open.clear();
     await rm(this.#folder, { recursive: true, force: true });
   }
+
+  /** At the end: nothing of it stays. */
+  async close(): Promise<void> {
+    await this.empty();
+    process.off('exit', this.#removeFolder);
+  }
+
+  /** For a run that is interrupted. */
+  readonly #removeFolder = (): void => {
+    rmSync(this.#folder, { recursive: true, force: true });
+  };
 }

@@ -38,6 +38,6 @@ test('stories: one changed bit of one weight is seen', async (t) => {
       }
     }
   } finally {
-    await shelf.empty();
+    await shelf.close();
   }
 });

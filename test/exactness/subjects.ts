@@ -1,5 +1,5 @@
 /** The models that the proof is about, and what each is asked. */
-import { readdirSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -78,7 +78,15 @@ export interface TemporarySubject extends Subject {
 export async function makeBenchModel(): Promise<TemporarySubject> {
   const folder = await mkdtemp(join(tmpdir(), 'p4-bench-model-'));
   const path = join(folder, 'bench.gguf');
-  const remove = (): Promise<void> => rm(folder, { recursive: true, force: true });
+  // An interrupted run ends here too.
+  const removeNow = (): void => {
+    rmSync(folder, { recursive: true, force: true });
+  };
+  process.once('exit', removeNow);
+  const remove = async (): Promise<void> => {
+    process.off('exit', removeNow);
+    await rm(folder, { recursive: true, force: true });
+  };
   try {
     await writeRandomModel(path, benchModelShape);
   } catch (error) {

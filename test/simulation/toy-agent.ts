@@ -139,6 +139,11 @@ export function stageUp(agent: ToyAgent, index: number): void {
 export function readyAgent(sessions = 4): ToyAgent {
   const agent = new ToyAgent().dispatch(loadInput(planOver([alpha], sessions)));
   stageUp(agent, 0);
+  return makeReady(agent);
+}
+
+/** Links and probes a ring whose stages are up. */
+export function makeReady(agent: ToyAgent): ToyAgent {
   agent.dispatch({ kind: 'link', call: call(2), ring, generation: right });
   agent.dispatch({ kind: 'probe', call: call(3), ring, generation: right, nonce: 5, atMs: 0 }).turnAll();
   assert.equal(agent.replies.get(call(3))?.kind, 'probed');

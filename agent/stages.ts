@@ -194,8 +194,13 @@ export class Stages {
   }
 }
 
+/** What a library said on its way to abort is worth telling; the stage's own log is in the agent's. */
 function exitError({ status, signal, lastWords }: StageExit): P4Error {
-  return new P4Error('STAGE_LOST', { exit: signal ?? `status ${String(status)}`, lastWords });
+  const said = lastWords.filter((line) => !line.startsWith('{'));
+  return new P4Error('STAGE_LOST', {
+    exit: signal ?? `status ${String(status)}`,
+    ...(said.length === 0 ? {} : { lastWords: said }),
+  });
 }
 
 /** A model without a tokenizer still has token ids: they have no text. */

@@ -31,7 +31,8 @@ export const networkCodes = {
     exit: 4,
     status: 'UNAVAILABLE',
     says: 'The agent does not answer at this address.',
-    remedy: 'Check that it runs, that it listens there and that no firewall is between.',
+    remedy:
+      'Check that it runs (on this machine: `npm run agents`), that it listens there and that no firewall is between.',
   },
   AGENT_STOPPING: {
     exit: 4,

@@ -67,7 +67,7 @@ export const operatorCodes = {
     exit: 2,
     status: 'FAILED_PRECONDITION',
     says: 'There is no fleet here.',
-    remedy: 'Deploy to hosts or start local agents first, or name the state folder of the fleet.',
+    remedy: 'Start agents on this machine with `npm run agents`, or name the state folder of the fleet with `--state`.',
   },
   FLEET_FILE_DAMAGED: {
     exit: 4,

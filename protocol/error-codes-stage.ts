@@ -54,7 +54,7 @@ export const stageCodes = {
     exit: 4,
     status: 'UNAVAILABLE',
     says: 'A stage process is gone, or closed its socket.',
-    remedy: 'Look for its last words in the log of its agent.',
+    remedy: 'Run `npm run load` with the same plan again; the log of its agent has what it said.',
   },
   STAGE_VERSION: {
     exit: 4,

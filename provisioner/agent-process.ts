@@ -5,7 +5,8 @@
  * order; and its standard input is a lifeline: however this command ends, the pipe closes and the agent ends itself.
  */
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
-import { join } from 'node:path';
+import { createWriteStream } from 'node:fs';
+import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
@@ -14,6 +15,7 @@ import type { AgentReady } from '../protocol/agent-config.ts';
 import { isErrorCode, P4Error, type ErrorFacts } from '../protocol/errors.ts';
 import type { HostName } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
+import { ownerFileMode } from './durable-file.ts';
 import { unlessAborted } from './interrupt.ts';
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
@@ -33,6 +35,8 @@ export interface AgentStart {
   readonly signal: AbortSignal;
 }
 
+/** Beside the agent's configuration; begun anew with each start. */
+const agentLogName = 'agent.log';
 const agentMain = join(import.meta.dirname, '../agent/main.js');
 
 export class AgentProcess {
@@ -56,6 +60,10 @@ export class AgentProcess {
     });
     // The agent may be gone when its lifeline closes.
     child.stdin.on('error', () => undefined);
+    const log = createWriteStream(join(dirname(configPath), agentLogName), { mode: ownerFileMode });
+    // A full disk costs the log, not the agent.
+    log.on('error', () => undefined);
+    child.stderr.pipe(log);
     return new AgentProcess(host, child);
   }
 
@@ -123,7 +131,12 @@ function endOf(host: HostName, child: Child): Promise<AgentEnd> {
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     said = (said + text).slice(-limits.agentSaidBytes);
   });
-  const lastLines = (): string[] => said.trimEnd().split('\n').slice(-6);
+  // What it said beside its log, whose lines are in its file.
+  const lastLines = (): string[] =>
+    said
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith('{'))
+      .slice(-12);
   return new Promise((resolve) => {
     child.once('error', (cause) => {
       resolve({ host, status: null, signal: null, said: [cause.message] });

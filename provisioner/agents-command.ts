@@ -21,7 +21,7 @@ export function addAgentsCommand(program: Command): void {
     .command('agents')
     .description('starts agents on this machine and keeps them until Ctrl-C')
     .option('--count <number>', 'how many: one is enough, more are for trying out', '1')
-    .option('--port <port>', 'port of the first agent; each next one has the port after the next', '7400')
+    .option('--port <port>', 'port of the first agent; each further one has a port two higher', '7400')
     .option('--state <folder>', stateOptionText)
     .option('--json', 'print JSON lines')
     .action((options: AgentsOptions) =>

@@ -86,7 +86,7 @@ export function requireFinished({ end: { reason, detail } }: RequestResult): voi
     case 'refused':
       throw new P4Error('REQUEST_REFUSED', { detail });
     case 'ring-lost':
-      throw new P4Error('RING_LOST', { detail });
+      throw new P4Error(detail.startsWith('RING_UNLOADED') ? 'RING_UNLOADED' : 'RING_LOST', { detail });
     case 'journal-failed':
       throw new P4Error(isErrorCode(detail) ? detail : 'RING_LOST', { detail });
     case 'cancelled':

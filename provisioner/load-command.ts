@@ -23,7 +23,9 @@ interface LoadOptions {
 export function addLoadCommand(program: Command): void {
   program
     .command('load')
-    .description("cuts a plan's model and loads its stages; tells a ring that is loaded again")
+    .description(
+      "cuts a plan's model and loads its stages; the same plan again confirms what stands and mends what was lost",
+    )
     .argument('<plan>', 'the plan file')
     .option('--state <folder>', stateOptionText)
     .option('--json', 'print JSON lines')
@@ -36,8 +38,8 @@ async function load(planPath: string, state: StateFolder, context: CommandContex
   const opened = await openPlan(planPath);
   const fleet = await FleetConnection.open(state);
   try {
-    const { outcome, slices } = await loadRing({ opened, state, fleet }, context);
-    reportLoad(context.terminal, { plan: opened.plan, state, slices, outcome });
+    const { outcome, isMended, slices } = await loadRing({ opened, state, fleet }, context);
+    reportLoad(context.terminal, { plan: opened.plan, state, slices, outcome, isMended });
   } finally {
     fleet.close();
   }
@@ -49,14 +51,16 @@ export interface LoadReport {
   readonly state: StateFolder;
   readonly slices: readonly CutSlice[];
   readonly outcome: LoadOutcome;
+  readonly isMended: boolean;
 }
 
 /** @throws the failure of a load that failed, with what became of its parts */
-export function reportLoad(terminal: Terminal, { plan, state, slices, outcome }: LoadReport): void {
+export function reportLoad(terminal: Terminal, { plan, state, slices, outcome, isMended }: LoadReport): void {
   if (outcome.kind === 'failed') throw loadFailure(terminal, outcome);
   const { generation } = outcome.load;
   const file = generationPath(state, plan.ring);
-  const how = outcome.replayed ? 'stands as it was loaded before' : 'is ready';
+  const again = isMended ? 'was lost, and is ready again' : 'stands as it was loaded before';
+  const how = outcome.replayed ? again : 'is ready';
   terminal.line(`Ring ${plan.ring} ${how}: generation ${generation}, written in ${file}`);
   terminal.line(stageTable(plan, slices).join('\n'));
   terminal.event({
@@ -65,6 +69,7 @@ export function reportLoad(terminal: Terminal, { plan, state, slices, outcome }:
     generation,
     generationFile: file,
     replayed: outcome.replayed,
+    mended: outcome.replayed && isMended,
     stages: plan.stages.map(({ index, host, layers, device, threads }) => ({
       ...{ node: index, host, layers: layersText(layers), device: deviceText(device), threads },
       ...{ sliceId: slices[index]?.id, bytes: slices[index]?.bytes },

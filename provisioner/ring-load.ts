@@ -23,6 +23,8 @@ export interface RingLoadOrder {
 
 export interface RingLoad {
   readonly outcome: LoadOutcome;
+  /** Whether a stage was loaded by this call; false where everything stood. */
+  readonly isMended: boolean;
   /** What the generation file says now. */
   readonly kept: KeptGeneration | null;
   /** In ring order. */
@@ -54,7 +56,7 @@ export async function loadRing(order: RingLoadOrder, context: CommandContext): P
     signal,
   });
   context.terminal.endProgress();
-  return { outcome, kept: port.kept, slices };
+  return { outcome, isMended: port.isMended, kept: port.kept, slices };
 }
 
 interface PortParts {
@@ -77,6 +79,8 @@ const deadlines: Readonly<Record<AgentCommand, number>> = {
 class FleetLoaderPort implements LoaderPort {
   readonly fresh: KeptGeneration;
   kept: KeptGeneration | null;
+  /** Whether an agent had something to load: not all of it stood already. */
+  isMended = false;
   readonly #order: RingLoadOrder;
   readonly #slices: readonly CutSlice[];
   readonly #context: CommandContext;
@@ -110,6 +114,7 @@ class FleetLoaderPort implements LoaderPort {
     switch (command) {
       case 'load':
         for await (const progress of client.stream(['Agent', 'Load'], this.#request(order.load), options)) {
+          if (progress.phase !== 'confirmed') this.isMended = true;
           this.#progress(progress.node, isLoaded(progress) ? 1 : progress.fraction);
         }
         return;

@@ -42,7 +42,7 @@ async function status(plan: Plan | null, state: StateFolder, { terminal, signal 
     const answers = await Promise.all(hosts.map((host) => ask(fleet, { host, ring: plan?.ring ?? '', signal })));
     signal.throwIfAborted();
     const isReady = isAllReady(answers) && (plan === null || isLoaded(answers));
-    terminal.line(statusLines(answers).join('\n'));
+    terminal.line(statusLines(answers, plan?.ring ?? null).join('\n'));
     for (const { host, address, answer } of answers) {
       terminal.event({
         event: 'agent',

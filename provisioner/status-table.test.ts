@@ -37,7 +37,7 @@ const both = [
 
 describe('a status', () => {
   test('shows a ring once, with the stages of all its hosts in order', () => {
-    const lines = statusLines(both.toReversed());
+    const lines = statusLines(both.toReversed(), null);
     assert.equal(lines.filter((line) => line.startsWith('Ring tale')).length, 1);
     const rows = lines.filter((line) => /^ +\d /.test(line)).map((line) => line.trim().split(/ {2,}/));
     assert.deepEqual(rows, [
@@ -48,7 +48,7 @@ describe('a status', () => {
   });
 
   test('shows an agent that does not answer, and why', () => {
-    const text = statusLines([both[0] ?? silent, silent]).join('\n');
+    const text = statusLines([both[0] ?? silent, silent], null).join('\n');
     assert.match(text, /bee +127\.0\.0\.1:7402 +AGENT_UNREACHABLE/);
     assert.match(text, /bee: AGENT_UNREACHABLE: /);
   });
@@ -57,7 +57,7 @@ describe('a status', () => {
     const lost = ring('lost', [node(0, 'ant', { state: 'lost', reason: 'STAGE_LOST, exit SIGKILL', pid: 0 })], {
       head,
     });
-    const lines = statusLines([answer('ant', lost)]);
+    const lines = statusLines([answer('ant', lost)], null);
     assert.ok(lines.includes('  node 0 lost: STAGE_LOST, exit SIGKILL'));
     assert.ok(lines.every((line) => line.length < 120));
   });

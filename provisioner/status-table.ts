@@ -1,4 +1,5 @@
 /** What agents say of themselves, as text for people. Values in, lines out. */
+import type { RingName } from '../protocol/ids.ts';
 import type { NodeStatus, RingStatus, StatusReply } from '../protocol/messages.ts';
 import type { P4Error } from '../protocol/errors.ts';
 import { bytesText, tableLines, type Column } from './text-table.ts';
@@ -24,15 +25,20 @@ const linkColumns = [
   ...[right('ack p50'), right('ack p99'), right('ON THE WAY')],
 ];
 
-/** The whole page: the hosts, then each ring with its nodes and links. */
-export function statusLines(answers: readonly HostAnswer[]): readonly string[] {
+/**
+ * The whole page: the hosts, then each ring with its nodes and links.
+ * @param asked the one ring that was asked about, `null` for all
+ */
+export function statusLines(answers: readonly HostAnswer[], asked: RingName | null): readonly string[] {
   const rings = mergedRings(answers);
   const problems = answers.flatMap(({ host, answer }) =>
     answer.kind === 'error' ? ['', `${host}: ${answer.error.message}`] : [],
   );
   return [
     ...tableLines(hostColumns, answers.map(hostRow)),
-    ...(rings.length === 0 ? ['', 'No ring is loaded.'] : rings.flatMap((ring) => ['', ...ringLines(ring)])),
+    ...(rings.length === 0
+      ? ['', asked === null ? 'No ring is loaded.' : `Ring ${asked} is not loaded.`]
+      : rings.flatMap((ring) => ['', ...ringLines(ring)])),
     ...problems,
   ];
 }

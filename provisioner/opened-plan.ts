@@ -39,21 +39,27 @@ export async function openPlan(path: string): Promise<OpenedPlan> {
   return { path, document: reading, plan, digest: planDigest(plan), modelPath: resolve(dirname(path), plan.model) };
 }
 
+/** What a plan has to know of its fleet. */
+export interface FleetFacts {
+  readonly hosts: readonly HostName[];
+  /** Of the hosts whose agents answer; the others' threads are not judged. */
+  readonly cores: ReadonlyMap<HostName, number>;
+}
+
 /**
  * Opens the plan's model and confirms that the plan fits it and the fleet's hosts.
  * @throws PLAN_INVALID with every fault; what `openModel` throws
  */
-export async function openPlanModel(opened: OpenedPlan, hosts: readonly HostName[]): Promise<ModelFile> {
-  const model = await openModel(opened.modelPath);
-  const faults = [...layerFaults(opened.document, model), ...checkPlanHosts(opened.document, hosts)];
+export async function openPlanModel(opened: OpenedPlan, { hosts, cores }: FleetFacts): Promise<ModelFile> {
+  const { document, modelPath } = opened;
+  const model = await openModel(modelPath);
+  const faults = [
+    ...layerFaults(document, model),
+    ...checkPlanHosts(document, hosts),
+    ...checkPlanThreads(document, cores),
+  ];
   if (faults.length > 0) throw faultsError('PLAN_INVALID', orderedFaults(faults));
   return model;
-}
-
-/** @throws PLAN_INVALID where stages of one host have more threads than it has cores */
-export function checkThreads(opened: OpenedPlan, cores: ReadonlyMap<HostName, number>): void {
-  const faults = checkPlanThreads(opened.document, cores);
-  if (faults.length > 0) throw faultsError('PLAN_INVALID', orderedFaults(faults));
 }
 
 /** The plan's hosts, once each, in ring order: the first one has the head. */

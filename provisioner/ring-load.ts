@@ -11,7 +11,7 @@ import { freshGeneration, keepGeneration, readGeneration, type KeptGeneration } 
 import { unlessAborted } from './interrupt.ts';
 import { standsWithOtherPlan, type AgentCommand, type LoadName, type LoadOutcome } from './loader-step.ts';
 import { runLoader, type CommandOrder, type LoaderPort } from './loader.ts';
-import { checkThreads, openPlanModel, ringHosts, type OpenedPlan } from './opened-plan.ts';
+import { openPlanModel, ringHosts, type OpenedPlan } from './opened-plan.ts';
 import { hashCachePathIn, prepareSlices, slicesFolderIn } from './prepared-slices.ts';
 import type { StateFolder } from './state-folder.ts';
 
@@ -37,9 +37,14 @@ export async function loadRing(order: RingLoadOrder, context: CommandContext): P
   const { plan, digest } = opened;
   const { signal } = context;
   const hosts = ringHosts(plan);
-  const model = await unlessAborted(openPlanModel(opened, fleet.hosts), signal);
-  const descriptions = await Promise.all(hosts.map((host) => fleet.describe(host, signal)));
-  checkThreads(opened, new Map(descriptions.map(({ cores }, index) => [hosts[index], cores] as [HostName, number])));
+  const described = await Promise.allSettled(
+    hosts.filter((host) => fleet.hosts.includes(host)).map((host) => coresOf(fleet, host, signal)),
+  );
+  signal.throwIfAborted();
+  const cores = new Map(described.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])));
+  const model = await unlessAborted(openPlanModel(opened, { hosts: fleet.hosts, cores }), signal);
+  // What is wrong with the plan is told before what is wrong with an agent.
+  for (const each of described) if (each.status === 'rejected') throw each.reason;
   const kept = await readGeneration(state, plan.ring);
   // Before minutes are spent on slices that cannot be loaded.
   if (standsWithOtherPlan(kept, digest)) throw new P4Error('RING_LOADED', { ring: plan.ring });
@@ -57,6 +62,11 @@ export async function loadRing(order: RingLoadOrder, context: CommandContext): P
   });
   context.terminal.endProgress();
   return { outcome, isMended: port.isMended, kept: port.kept, slices };
+}
+
+async function coresOf(fleet: FleetConnection, host: HostName, signal: AbortSignal): Promise<[HostName, number]> {
+  const { cores } = await fleet.describe(host, signal);
+  return [host, cores];
 }
 
 interface PortParts {

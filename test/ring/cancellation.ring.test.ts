@@ -110,6 +110,12 @@ async function cancelled(held: HeldSession, request: number): Promise<void> {
   await held.letGo();
 }
 
+/** The bounds count from here: news of a client that is gone takes its time on the way. */
+const headKnows = (): Promise<void> =>
+  eventually(async () => (await ring.headStatus()).requestsRunning === 0, {
+    what: 'the head knows that the client is gone',
+  });
+
 /** While a stage stands still. */
 async function whilePaused<Result>(index: number, work: () => Promise<Result>): Promise<Result> {
   const { pid } = await ring.node(index);
@@ -145,6 +151,7 @@ for (const [name, way] of Object.entries(ways)) {
       const client = await whilePaused(0, async () => {
         const running = await way(longAsk);
         await running.goAway();
+        await headKnows();
         return running;
       });
       const { settlement } = await settledAs('cancelled', client);
@@ -159,6 +166,7 @@ for (const [name, way] of Object.entries(ways)) {
         const hasBegun = async (): Promise<boolean> => Number((await ring.node(0)).prefilledRows) > before;
         await eventually(hasBegun, { what: 'the head has run a part of the prompt' });
         await running.goAway();
+        await headKnows();
         return running;
       });
       const { prefilled, decoded } = agreedRows((await settledAs('cancelled', client)).settlement);

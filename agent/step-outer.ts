@@ -1,11 +1,11 @@
 /** OUTER's calls: each is checked against ring, generation and phase (G3), then decided by the head's part. */
 import { P4Error } from '../protocol/errors.ts';
 import type { HeadState } from './head/head-state.ts';
-import type { HeadStep, LoadAddress } from './head/head-step.ts';
+import { followed, repliedHead, type HeadStep, type LoadAddress } from './head/head-step.ts';
 import * as requests from './head/requests.ts';
 import * as sessions from './head/sessions.ts';
 import type { Input, OuterInput } from './inputs.ts';
-import { addressedRing, refused } from './outcome.ts';
+import { addressedRing, refused, withRing } from './outcome.ts';
 import type { AgentState, LiveRing } from './state.ts';
 import { pumped } from './step-ring.ts';
 import type { Step } from './step.ts';
@@ -29,11 +29,7 @@ export function closeSession(state: AgentState, input: InputOf<'close-session'>)
   const { call } = input;
   return atHead(state, input, (head, at) => {
     const closed = sessions.closeSession(head, at, input.session);
-    return requests.followed(closed, {
-      head: closed.head,
-      records: [],
-      effects: [{ kind: 'reply', call, reply: { kind: 'session-closed' } }],
-    });
+    return followed(closed, repliedHead(closed.head, call, { kind: 'session-closed' }));
   });
 }
 
@@ -56,11 +52,8 @@ function atHead(state: AgentState, input: OuterInput, decide: Decision): Step {
   }
   const headStep = decide(ring.head, { ring: ring.ring, load: ring.load });
   if (ring.phase.kind === 'ready') return pumped(state, ring, headStep);
-  return withHead(state, ring, headStep);
-}
-
-function withHead(state: AgentState, ring: LiveRing, { head, records, effects }: HeadStep): Step {
-  return { state: { ...state, rings: new Map(state.rings).set(ring.ring, { ...ring, head }) }, records, effects };
+  const { head, records, effects } = headStep;
+  return { state: withRing(state, { ...ring, head }), records, effects };
 }
 
 function notReady(ring: LiveRing): P4Error {

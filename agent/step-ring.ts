@@ -3,9 +3,9 @@ import { P4Error } from '../protocol/errors.ts';
 import { unreachable } from '../protocol/assert.ts';
 import type { HopItem } from '../protocol/hop-items.ts';
 import type { Effect } from './effects.ts';
-import type { HeadStep, LoadAddress } from './head/head-step.ts';
+import { followed, unchangedHead, type HeadStep, type LoadAddress } from './head/head-step.ts';
 import type { HeadState } from './head/head-state.ts';
-import { drawn, failed, followed, settled } from './head/requests.ts';
+import { drawn, failed, settled } from './head/requests.ts';
 import { schedule } from './head/schedule.ts';
 import type { Input } from './inputs.ts';
 import { addressedRing, refused, replied, ringOfLoad, unchanged, withRing } from './outcome.ts';
@@ -28,7 +28,7 @@ export function probe(state: AgentState, input: Extract<Input, { kind: 'probe' }
   const { nonce, atMs } = input;
   const head = { ...ring.head, outbox: [...ring.head.outbox, { kind: 'probe', nonce } as const] };
   const probing: LiveRing = { ...ring, phase: { kind: 'probing', call: input.call, nonce, sinceMs: atMs } };
-  const next = pumped(state, probing, { head, records: [], effects: [] });
+  const next = pumped(state, probing, unchangedHead(head));
   return { ...next, effects: [...next.effects, { kind: 'await-probe', ring: ring.ring, nonce }] };
 }
 
@@ -46,7 +46,7 @@ export function returned(state: AgentState, input: Extract<Input, { kind: 'retur
   const at: LoadAddress = { ring: ring.ring, load: ring.load };
   const stranger = strangeReceipt(ring, input.items);
   if (stranger !== null) return stopStranger(state, ring, stranger);
-  let headStep: HeadStep = { head: ring.head, records: [], effects: [] };
+  let headStep = unchangedHead(ring.head);
   let live = ring;
   for (const item of input.items) {
     if (item.kind === 'probe') {
@@ -71,7 +71,7 @@ function itemReturned(head: HeadState, at: LoadAddress, item: Exclude<HopItem, {
     case 'rows':
     case 'truncate':
     case 'close':
-      return { head, records: [], effects: [] };
+      return unchangedHead(head);
     default:
       return unreachable(item);
   }
@@ -122,7 +122,7 @@ export function frameFinished(state: AgentState, input: Extract<Input, { kind: '
   const ring = ringOfLoad(state, input);
   if (ring === null || ring.head === null || ring.head.framesInFlight === 0) return unchanged(state);
   const head = { ...ring.head, framesInFlight: ring.head.framesInFlight - 1 };
-  return pumped(state, ring, { head, records: [], effects: [] });
+  return pumped(state, ring, unchangedHead(head));
 }
 
 /** Takes a head's decision into the state and sends what can go round now. */

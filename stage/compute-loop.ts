@@ -47,7 +47,6 @@ export class ComputeLoop {
   }
 
   /** Decodes in the next turn, when what else has arrived is read. */
-
   schedule(): void {
     if (this.#state !== 'idle' || this.#core.waitingFrames === 0 || this.#frames?.canSend !== true) return;
     this.#state = 'scheduled';

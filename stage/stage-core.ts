@@ -114,10 +114,9 @@ export class StageCore {
       case 'rows':
         return this.#batch.hasRoomFor(item.rowCount) && !this.#awaitsDraw(item);
       case 'open':
+      case 'begin':
       case 'truncate':
       case 'close':
-        return !this.#batch.holdsSlot(item.slot);
-      case 'begin':
         return !this.#batch.holdsSlot(item.slot);
       case 'end':
       case 'failed':

@@ -18,7 +18,7 @@ import {
   type RunningRequest,
   type SessionState,
 } from './head-state.ts';
-import type { HeadStep, LoadAddress } from './head-step.ts';
+import { followed, repliedHead, unchangedHead, type HeadStep, type LoadAddress } from './head-step.ts';
 import { addPiece, emptyAssembly, remainingText } from './text-assembly.ts';
 
 export interface SubmitOrder extends Submission {
@@ -29,14 +29,9 @@ export interface SubmitOrder extends Submission {
 /** Admits a request into an idle session. */
 export function submit(head: HeadState, at: LoadAddress, order: SubmitOrder): HeadStep {
   const session = head.sessions.get(order.session);
-  const refusal =
-    session === undefined
-      ? unknownSession(at, order.session)
-      : (stalledRing(head, at) ?? submitFault(head, session, order));
-  if (session === undefined || refusal !== null) {
-    const error = refusal ?? unknownSession(at, order.session);
-    return { head, records: [], effects: [{ kind: 'reply', call: order.call, reply: { kind: 'refused', error } }] };
-  }
+  if (session === undefined) return refuse(head, order.call, unknownSession(at, order.session));
+  const fault = stalledRing(head, at) ?? submitFault(head, session, order);
+  if (fault !== null) return refuse(head, order.call, fault);
   const request = head.nextRequest;
   const reused = session.history.tokens.slice(0, session.sentRows);
   const history = appendTokens(session.history, order.prompt);
@@ -86,6 +81,9 @@ export function submit(head: HeadState, at: LoadAddress, order: SubmitOrder): He
   };
 }
 
+const refuse = (head: HeadState, call: CallId, error: P4Error): HeadStep =>
+  repliedHead(head, call, { kind: 'refused', error });
+
 function submitFault(head: HeadState, session: SessionState, order: SubmitOrder): P4Error | null {
   if (session.request !== null) return new P4Error('SESSION_BUSY', { session: session.id, request: session.request });
   const held = session.history.length;
@@ -119,7 +117,7 @@ export function drawn(head: HeadState, at: LoadAddress, item: TokenItem): HeadSt
     !request.awaitsToken ||
     item.step !== request.emitted
   ) {
-    return { head, records: [], effects: [] };
+    return unchangedHead(head);
   }
   const index = request.emitted;
   const ends = head.vocabulary.endsGeneration(item.token) && !request.ignoreEnd;
@@ -167,7 +165,7 @@ const failedReasons: Readonly<Record<FailedWhy, FinishReason>> = {
  */
 export function failed(head: HeadState, at: LoadAddress, item: FailedItem): HeadStep {
   const request = head.requests.get(item.request);
-  if (request?.kind !== 'running') return { head, records: [], effects: [] };
+  if (request?.kind !== 'running') return unchangedHead(head);
   const reason = failedReasons[item.why];
   const ended = endRequest(head, at, { request, reason, detail: `stage ${item.node}: ${item.why}` });
   // At a dead end every row has run, on every stage: only the draw came to nothing.
@@ -218,7 +216,7 @@ export function endRequest(
 /** A request's receipts are home: settled, exactly once (S3). */
 export function settled(head: HeadState, at: LoadAddress, item: EndItem): HeadStep {
   const request = head.requests.get(item.request);
-  if (request?.kind !== 'ending') return { head, records: [], effects: [] };
+  if (request?.kind !== 'ending') return unchangedHead(head);
   return settle(head, at, { request, receipts: item.receipts });
 }
 
@@ -264,15 +262,6 @@ function kept(receipt: Receipt): KeptReceipt {
   return { node, prefilled, decoded, reused, recomputed, padding, computeUs };
 }
 
-export function unknownSession(at: LoadAddress, session: SessionId): P4Error {
+function unknownSession(at: LoadAddress, session: SessionId): P4Error {
   return new P4Error('SESSION_UNKNOWN', { ring: at.ring, session });
-}
-
-/** Two steps as one: the second was taken from the first one's state. */
-export function followed(first: HeadStep, second: HeadStep): HeadStep {
-  return {
-    head: second.head,
-    records: [...first.records, ...second.records],
-    effects: [...first.effects, ...second.effects],
-  };
 }

@@ -3,11 +3,11 @@ import { P4Error } from '../../protocol/errors.ts';
 import type { FinishReason } from '../../protocol/finish.ts';
 import { sessionId, slotIndex, type RequestId, type SessionId } from '../../protocol/ids.ts';
 import type { Plan } from '../../protocol/plan.ts';
-import type { CallId } from '../calls.ts';
+import type { CallId, CallReply } from '../calls.ts';
 import type { FirstIds } from '../state.ts';
 import { historyOf, withEntry, withoutEntry, type HeadState } from './head-state.ts';
-import type { HeadStep, LoadAddress } from './head-step.ts';
-import { endRequest, followed, settle, stalledRing } from './requests.ts';
+import { followed, repliedHead, unchangedHead, type HeadStep, type LoadAddress } from './head-step.ts';
+import { endRequest, settle, stalledRing } from './requests.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 export function newHead(plan: Plan, vocabulary: Vocabulary, firstIds: FirstIds): HeadState {
@@ -32,7 +32,7 @@ export function openSession(head: HeadState, at: LoadAddress, call: CallId): Hea
   const stalled = stalledRing(head, at);
   if (free < 0 || stalled !== null) {
     const error = stalled ?? new P4Error('RING_BUSY', { ring: at.ring, sessions: head.slots.length });
-    return { head, records: [], effects: [{ kind: 'reply', call, reply: { kind: 'refused', error } }] };
+    return repliedHead(head, call, { kind: 'refused', error });
   }
   const session = head.nextSession;
   const slot = slotIndex(free);
@@ -58,7 +58,7 @@ export function openSession(head: HeadState, at: LoadAddress, call: CallId): Hea
 /** Ends the session's request, if one runs, and gives its slot back; `close` frees the KV on its way round. */
 export function closeSession(head: HeadState, at: LoadAddress, session: SessionId): HeadStep {
   const state = head.sessions.get(session);
-  if (state === undefined) return { head, records: [], effects: [] };
+  if (state === undefined) return unchangedHead(head);
   const ended = endSessionRequest(head, at, { request: state.request, reason: 'cancelled', detail: '' });
   const { slot } = state;
   return followed(ended, {
@@ -79,7 +79,7 @@ function endSessionRequest(
   end: { request: RequestId | null; reason: FinishReason; detail: string },
 ): HeadStep {
   const request = end.request === null ? undefined : head.requests.get(end.request);
-  if (request?.kind !== 'running') return { head, records: [], effects: [] };
+  if (request?.kind !== 'running') return unchangedHead(head);
   return endRequest(head, at, { request, reason: end.reason, detail: end.detail });
 }
 
@@ -90,12 +90,11 @@ export function cancelRequest(
 ): HeadStep {
   const request = head.requests.get(order.request);
   if (request?.session !== order.session) {
-    const reply = { kind: 'refused', error: unknownRequest(at, order.request) } as const;
-    return { head, records: [], effects: [{ kind: 'reply', call: order.call, reply }] };
+    return repliedHead(head, order.call, { kind: 'refused', error: unknownRequest(at, order.request) });
   }
   const ended = endSessionRequest(head, at, { request: request.id, reason: 'cancelled', detail: '' });
-  const reply = { kind: 'cancelled', wasRunning: request.kind === 'running' } as const;
-  return followed(ended, { head: ended.head, records: [], effects: [{ kind: 'reply', call: order.call, reply }] });
+  const wasRunning = request.kind === 'running';
+  return followed(ended, repliedHead(ended.head, order.call, { kind: 'cancelled', wasRunning }));
 }
 
 export function askSettlement(
@@ -104,16 +103,14 @@ export function askSettlement(
   order: { call: CallId; session: SessionId; request: RequestId },
 ): HeadStep {
   const request = head.requests.get(order.request);
-  const reply = (of: Extract<HeadStep['effects'][number], { kind: 'reply' }>['reply']): HeadStep => {
-    return { head, records: [], effects: [{ kind: 'reply', call: order.call, reply: of }] };
-  };
+  const reply = (of: CallReply): HeadStep => repliedHead(head, order.call, of);
   if (request?.session !== order.session) return reply({ kind: 'refused', error: unknownRequest(at, order.request) });
   switch (request.kind) {
     case 'running':
       return reply({ kind: 'settlement', settlement: { kind: 'running' } });
     case 'ending': {
       const waiting = { ...request, settleCalls: [...request.settleCalls, order.call] };
-      return { head: { ...head, requests: withEntry(head.requests, request.id, waiting) }, records: [], effects: [] };
+      return unchangedHead({ ...head, requests: withEntry(head.requests, request.id, waiting) });
     }
     case 'settled': {
       const { reason, receipts, emitted } = request;
@@ -124,7 +121,7 @@ export function askSettlement(
 
 /** The ring cannot go on: every request ends and is settled with what is known, every session is closed. */
 export function loseHead(head: HeadState, at: LoadAddress, detail: string): HeadStep {
-  let step: HeadStep = { head, records: [], effects: [] };
+  let step = unchangedHead(head);
   for (const session of head.sessions.values()) {
     step = followed(step, endSessionRequest(step.head, at, { request: session.request, reason: 'ring-lost', detail }));
     step = followed(step, closeSession(step.head, at, session.id));

@@ -270,6 +270,11 @@ export const tensorOverheadBytes = 368;
 export const deviceTypes = { cpu: 0, gpu: 1, integratedGpu: 2 } as const;
 /** `enum llama_split_mode`: the whole slice on one GPU. */
 export const splitModeNone = 0;
+/**
+ * `enum llama_load_mode`: weights are read into memory of the process. Mapped from the file they are pages that the kernel
+ * may take away and that come in 4 KiB pieces: decodes then stall and are slower (ARCHITECTURE.md).
+ */
+export const loadModeNone = 0;
 /** `enum llama_flash_attn_type`. */
 export const flashAttentionEnabled = 1;
 /** `enum llama_vocab_type`: no tokenizer. */

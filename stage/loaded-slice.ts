@@ -7,6 +7,7 @@ import { loadLlamaLibrary, type LlamaLibrary } from './llama-library.ts';
 import {
   deviceTypes,
   flashAttentionEnabled,
+  loadModeNone,
   splitModeNone,
   type ContextParams,
   type ModelParams,
@@ -142,6 +143,7 @@ function loadModel(library: LlamaLibrary, options: SliceOptions): Pointer {
       ...call.modelDefaultParams(),
       devices: devices.address,
       splitMode: splitModeNone,
+      loadMode: loadModeNone,
       gpuLayers: gpuLayers(options.device, layers),
     };
     const model = library.log.record(() => call.modelLoad(options.path, params));

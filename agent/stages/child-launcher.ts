@@ -14,6 +14,7 @@ import { present } from '../../protocol/assert.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import { isRecord } from '../../protocol/plain-value.ts';
+import { stageEnvironment } from '../../protocol/stage-environment.ts';
 import { controlSocketName } from '../../protocol/stage-control.ts';
 import { connectOnce } from './control-client.ts';
 import { removeStageFolder } from './dead-stages.ts';
@@ -33,8 +34,7 @@ export class ChildLauncher implements StageLauncher {
       {
         detached: true,
         stdio: ['pipe', 'ignore', 'pipe'],
-        // Custom OpenMP builds of the libraries would spin otherwise.
-        env: { ...process.env, OMP_WAIT_POLICY: 'PASSIVE' },
+        env: { ...process.env, ...stageEnvironment },
       },
     );
     await started(child, spec);

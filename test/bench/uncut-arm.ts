@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import { present } from '../../protocol/assert.ts';
 import { P4Error } from '../../protocol/errors.ts';
+import { stageEnvironment } from '../../protocol/stage-environment.ts';
 import { unlessAborted } from '../../provisioner/interrupt.ts';
 import type { Arm, BenchProcess, DecodeOrder, DecodeRun, PrefillRun } from './measurement.ts';
 import type { UncutAnswer, UncutModel, UncutOrder } from './uncut-messages.ts';
@@ -29,8 +30,12 @@ export class UncutArm implements Arm {
 
   /** @throws what opening the model fails with; then the process has ended */
   static async open(model: UncutModel, signal: AbortSignal): Promise<UncutArm> {
-    // A group of its own: Ctrl-C reaches the benchmark, which ends it.
-    const child = fork(childMain, { detached: true, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+    const child = fork(childMain, {
+      // A group of its own: Ctrl-C reaches the benchmark, which ends it.
+      detached: true,
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      env: { ...process.env, ...stageEnvironment },
+    });
     try {
       const { echoPort } = await ask({ child, signal }, { kind: 'open', model });
       return new UncutArm(child, echoPort, signal);

@@ -13,7 +13,7 @@ import type { Row } from './record-codec.ts';
 /** Records that promise others: after them, records that end what they began must still fit. */
 export type Admission = LoadAdmitted | SessionOpened | RequestAdmitted;
 
-/** Bytes that a row and its index entry take in the file, apart from the body: the longest token row takes 56. */
+/** Bytes that a row takes in the file, apart from the body, with room: the longest token row takes some 50. */
 const rowBytes = 64;
 /** Node changes, a ring's readiness and end, the closing of its sessions: what a load adds after its admission. */
 const loadEndingBytes = 256 * 1024;

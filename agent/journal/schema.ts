@@ -1,8 +1,9 @@
 /**
  * The tables of a journal, as numbered steps that only grow: a step that has shipped is never changed.
  *
- * `records` is append-only: one row for each record in the order of their numbers, found by load and request through
- * an index, so that finished requests can be compacted without reading the others. `hops` is a ring of the last hops.
+ * `records` is append-only: one row for each record in the order of their numbers. There is no index: a request's records
+ * lie between its admission and its settlement, so a range of numbers finds them, and each token's commit writes one page
+ * instead of two. `hops` is a ring of the last hops.
  * `kept` is one row: how many records there are up to the number `through`, so that nobody counts (J3). Who deletes
  * records writes `kept` in the same transaction: up to `through` a missing record shows in the count, after it in a gap.
  */
@@ -27,7 +28,6 @@ const steps: readonly string[] = [
      body TEXT,
      crc32c INTEGER NOT NULL
    ) STRICT;
-   CREATE INDEX records_by_request ON records (load, request);
    CREATE TABLE hops (
      slot INTEGER PRIMARY KEY,
      number INTEGER NOT NULL,

@@ -12,13 +12,19 @@ const earlyReasons: Readonly<Record<string, string>> = {
   'grammar-dead-end': 'No token goes on as the grammar wants it.',
 };
 
+export interface PrintedRequest {
+  readonly seed: number;
+  /** `null`: until the context is full. */
+  readonly maxTokens: number | null;
+}
+
 export class AnswerPrinter {
   readonly #terminal: Terminal;
-  readonly #seed: number;
+  readonly #request: PrintedRequest;
 
-  constructor(terminal: Terminal, seed: number) {
+  constructor(terminal: Terminal, request: PrintedRequest) {
     this.#terminal = terminal;
-    this.#seed = seed;
+    this.#request = request;
   }
 
   /** `token` lines and, before them, one `submitted` line; or the text, as it comes. */
@@ -26,7 +32,13 @@ export class AnswerPrinter {
     switch (news.kind) {
       case 'submitted': {
         const { promptTokens, contextTokens } = news;
-        this.#terminal.event({ event: 'submitted', seed: this.#seed, promptTokens, contextTokens });
+        const { seed, maxTokens } = this.#request;
+        this.#terminal.event({ event: 'submitted', seed, promptTokens, contextTokens });
+        // The last token needs no room: no row follows it.
+        const most = contextTokens - promptTokens + 1;
+        if (maxTokens !== null && maxTokens > most) {
+          this.#terminal.note(`At most ${most} tokens can follow, not ${maxTokens}: the context has ${contextTokens}.`);
+        }
         return;
       }
       case 'token': {
@@ -54,7 +66,7 @@ export class AnswerPrinter {
     const [head] = stages;
     this.#terminal.event({
       event: 'settlement',
-      seed: this.#seed,
+      seed: this.#request.seed,
       usage: {
         promptTokens: end.promptTokens,
         completionTokens: emitted,

@@ -132,7 +132,7 @@ async function tellStory({ demo, opened, state }: Story, context: CommandContext
     const head = present(plan.stages[0], 'a plan has a head');
     const ring = new RingCalls(connection.client(head.host), plan.ring, outcome.load.generation);
     const sampling = parseSampling({ seed: demo.seed });
-    const printer = new AnswerPrinter(terminal, demo.seed);
+    const printer = new AnswerPrinter(terminal, demo);
     terminal.line(`\nThe story, seed ${demo.seed}:\n`);
     terminal.part(demo.prompt);
     const result = await runRequest({

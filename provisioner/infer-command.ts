@@ -75,7 +75,7 @@ async function infer(inference: Inference, { terminal, signal }: CommandContext)
   try {
     const head = present(kept.plan.stages[0], 'a plan has a head');
     const calls = new RingCalls(fleet.client(head.host), ring, kept.generation);
-    const printer = new AnswerPrinter(terminal, order.sampling.seed);
+    const printer = new AnswerPrinter(terminal, { seed: order.sampling.seed, maxTokens: order.maxTokens });
     const onNews = printer.news.bind(printer);
     const result = await runRequest({ ring: calls, order, signal, onNews });
     printer.end(result);

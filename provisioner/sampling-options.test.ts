@@ -3,6 +3,8 @@ import { describe, test } from 'node:test';
 
 import { Command } from 'commander';
 
+import { P4Error } from '../protocol/errors.ts';
+import { limits } from '../protocol/limits.ts';
 import { defaultSampling } from '../protocol/sampling.ts';
 import { addSamplingOptions, readSamplingOptions, type SamplingChoice } from './sampling-options.ts';
 
@@ -52,6 +54,18 @@ describe('sampling options', () => {
   test('survive the JSON they travel as', async () => {
     const { sampling } = await read('--logit-bias', '5=-inf');
     assert.deepEqual(JSON.parse(JSON.stringify(sampling)), sampling);
+  });
+
+  test('are refused by the names of their flags', async () => {
+    for (const [flag, wrong] of [
+      ['--repeat-last-n', '-1'],
+      ['--top-k', '1.5'],
+      ['--seed', '-1'],
+      ['--logit-bias', '5=1e9'],
+      ['--grammar', 'x'.repeat(limits.grammarBytes + 1)],
+    ] as const) {
+      await assert.rejects(read(flag, wrong), (error) => error instanceof P4Error && error.facts['option'] === flag);
+    }
   });
 
   test('are refused with what was found', async () => {

@@ -1,7 +1,7 @@
 /**
  * The options that say how the next token is chosen and when to stop, as commands take them.
  *
- * Texts become numbers here; ranges are checked once, by `parseSampling`, with the names of `protocol/sampling.ts`.
+ * Texts become numbers here; ranges are checked once, by `parseSampling`, whose names become those of the flags again.
  */
 import { randomInt } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -66,7 +66,7 @@ export async function readSamplingOptions(values: OptionValues): Promise<Samplin
   const seed = values['seed'];
   const maxTokens = values['maxTokens'];
   return {
-    sampling: parseSampling({
+    sampling: checked({
       ...numbers,
       logitBias: texts(values['logitBias']).map(biasOf),
       grammar: await grammarOf(values),
@@ -76,6 +76,18 @@ export async function readSamplingOptions(values: OptionValues): Promise<Samplin
     stopStrings: stopStringsOf(texts(values['stop'])),
     ignoreEnd: values['ignoreEnd'] === true,
   };
+}
+
+/** @throws SAMPLING_INVALID naming the flag */
+function checked(options: Readonly<Record<string, unknown>>): Sampling {
+  try {
+    return parseSampling(options);
+  } catch (error) {
+    if (!(error instanceof P4Error) || error.code !== 'SAMPLING_INVALID') throw error;
+    const { option } = error.facts;
+    const [flag] = numberFlags.find(([, name]) => name === option) ?? [kebabCase(String(option))];
+    throw new P4Error(error.code, { ...error.facts, option: `--${flag}` }, error);
+  }
 }
 
 function stopStringsOf(stops: readonly string[]): readonly string[] {
@@ -125,6 +137,7 @@ const collected = (value: string, before: readonly string[] = []): readonly stri
 const texts = (value: unknown): readonly string[] =>
   Array.isArray(value) ? value.filter((text): text is string => typeof text === 'string') : [];
 const camelCase = (flag: string): string => flag.replace(/-([a-z])/g, (_match, letter: string) => letter.toUpperCase());
+const kebabCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
 const refused = (option: string, found: string, expected: string): P4Error =>
   new P4Error('SAMPLING_INVALID', { option, found, expected });

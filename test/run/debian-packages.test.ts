@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { neededBy, preparePackages, type DebianPackage } from './debian-packages.ts';
+import { debianPackages, neededBy, preparePackages, type DebianPackage } from './debian-packages.ts';
 
 const present: DebianPackage = { name: 'dpkg', reason: 'it is always there', neededBy: ['ring'] };
 const absent: DebianPackage = { name: 'p4-no-such-package', reason: 'it is never there', neededBy: ['ring', 'unit'] };
@@ -21,4 +21,11 @@ test('whoever is not root is told what is missing', () => {
 test('a tier asks for its own packages', () => {
   assert.deepEqual(neededBy('unit', [present, absent]), [absent]);
   assert.deepEqual(neededBy('structure', [present, absent]), []);
+});
+
+test('only the tier of hosts asks for any', () => {
+  assert.ok(neededBy('hosts', debianPackages).length > 0);
+  for (const tier of ['structure', 'unit', 'simulation', 'ring'] as const) {
+    assert.deepEqual(neededBy(tier, debianPackages), []);
+  }
 });

@@ -10,17 +10,19 @@ test('every test source belongs to exactly one tier', () => {
     'agent/step.simulation.test.ts',
     'test/two-agents.ring.test.ts',
     'test/run/tiers.test.ts',
+    'test/hosts/three.hosts.test.ts',
   ];
   assert.deepEqual(filesOf('unit', sources), ['agent/step.test.ts', 'test/run/tiers.test.ts']);
   assert.deepEqual(filesOf('structure', sources), ['test/structure/names.test.ts']);
   assert.deepEqual(filesOf('simulation', sources), ['test/simulation/loss.test.ts', 'agent/step.simulation.test.ts']);
   assert.deepEqual(filesOf('ring', sources), ['test/two-agents.ring.test.ts']);
+  assert.deepEqual(filesOf('hosts', sources), ['test/hosts/three.hosts.test.ts']);
   assert.equal(tierOrder.flatMap((name) => filesOf(name, sources)).length, sources.length);
 });
 
-test('every tier has its turn once, and rings run one at a time', () => {
+test('every tier has its turn once, and rings and hosts run one at a time', () => {
   assert.deepEqual([...tierOrder].sort(), tiers.map(({ name }) => name).sort());
-  assert.equal(tiers.find(({ name }) => name === 'ring')?.concurrency, 1);
+  for (const tier of ['ring', 'hosts']) assert.equal(tiers.find(({ name }) => name === tier)?.concurrency, 1);
   assert.ok(isTierName('ring'));
   assert.equal(isTierName('rings'), false);
 });

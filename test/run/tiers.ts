@@ -1,7 +1,7 @@
 /** The tiers of tests: which file belongs to which, and how each is run. Order is the order of running. */
 import { availableParallelism } from 'node:os';
 
-export type TierName = 'structure' | 'unit' | 'simulation' | 'ring';
+export type TierName = 'structure' | 'unit' | 'simulation' | 'ring' | 'hosts';
 
 export interface Tier {
   readonly name: TierName;
@@ -44,6 +44,16 @@ export const tiers: readonly Tier[] = [
     mustHaveTests: true,
   },
   {
+    name: 'hosts',
+    proves: 'real hosts: systemd, sshd and networks of their own',
+    owns: (path) => path.startsWith('test/') && path.endsWith('.hosts.test.ts'),
+    // A fleet of hosts is several machines' worth of processes already.
+    concurrency: 1,
+    // The first on a machine also makes the hosts' file system.
+    fileTimeoutMs: 900_000,
+    mustHaveTests: true,
+  },
+  {
     name: 'unit',
     proves: 'each file by itself',
     owns: () => true,
@@ -54,7 +64,7 @@ export const tiers: readonly Tier[] = [
 ];
 
 /** Cheap and broad first: a fault is heard of before the rings start. */
-export const tierOrder: readonly TierName[] = ['structure', 'unit', 'simulation', 'ring'];
+export const tierOrder: readonly TierName[] = ['structure', 'unit', 'simulation', 'ring', 'hosts'];
 
 export const isTierName = (text: string): text is TierName => tiers.some((tier) => tier.name === text);
 

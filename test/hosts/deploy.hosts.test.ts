@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict';
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, suite, test } from 'node:test';
+import { diagnose } from '../../transport/connection-diagnosis.ts';
+import { eventually } from '../fixture/eventually.ts';
+import { driftsOf } from './host-drift.ts';
+import { OperatorDesk } from './operator-desk.ts';
+import { TestHosts } from './test-hosts.ts';
+
+const names = ['ant', 'bee', 'cat'] as const;
+const checkout = join(import.meta.dirname, '../../..');
+const driftRounds = 20;
+
+suite('deploy on real hosts', () => {
+  let fleet: TestHosts;
+  let desk: OperatorDesk;
+  let plan = '';
+
+  const inventory = (addresses: Readonly<Record<string, string>> = {}): string =>
+    [
+      `fleet: { user: ops, key: ${fleet.key}, become: sudo }`,
+      'hosts:',
+      ...names.map((name) => `  ${name}: { address: ${addresses[name] ?? fleet.host(name).address('slow')} }`),
+      '',
+    ].join('\n');
+  const agentStarts = (): Promise<readonly string[]> =>
+    Promise.all(names.map((name) => fleet.host(name).run('systemctl show -p InvocationID --value p4-agent.service')));
+  const infer = async (): Promise<string> => {
+    const { exit, out, err } = await desk.run(
+      'infer',
+      plan,
+      'Once upon a time',
+      '--max-tokens',
+      '16',
+      '--temperature',
+      '0',
+    );
+    assert.equal(exit, 0, err);
+    return out;
+  };
+
+  before(async () => {
+    fleet = await TestHosts.start({
+      hosts: [{ name: 'ant' }, { name: 'bee' }, { name: 'cat', hasPolkit: true }],
+      networks: [
+        { name: 'slow', rateMbit: 200, hasOperator: true },
+        { name: 'fast', hasOperator: true },
+      ],
+    });
+    desk = new OperatorDesk();
+    desk.write('inventory.yaml', inventory());
+    const stages = ['ant, layers: 0-1', 'bee, layers: 2-3', 'bee, layers: 4-5', 'cat, layers: 6-7'];
+    plan = desk.write(
+      'plan.yaml',
+      [
+        ...['ring: three', `model: ${join(checkout, 'plans/stories.gguf')}`, 'context: 512', 'sessions: 2'],
+        ...['decode: exact', 'stages:', ...stages.map((stage) => `  - { host: ${stage} }`), ''],
+      ].join('\n'),
+    );
+  });
+  after(async () => {
+    desk.remove();
+    await fleet.stop();
+  });
+
+  test('a check of bare hosts changes nothing, and the run changes just what it said', async (context) => {
+    const check = (await desk.deploy('--check')).succeeded();
+    for (const name of names) assert.equal((await fleet.host(name).exec('ls -d /opt/p4 /etc/p4')).stdout, '');
+    const run = (await desk.deploy()).succeeded();
+    assert.deepEqual(run.changes, check.changes);
+    context.diagnostic(`fresh deploy of ${names.length} hosts: ${(run.end.durationMs / 1000).toFixed(1)} s`);
+    const [decided] = run.of('addresses');
+    const decisions = decided?.['decisions'] as {
+      host: string;
+      chosen: { address: string };
+      rejected: { why: string }[];
+    }[];
+    for (const { host, chosen, rejected } of decisions) {
+      assert.equal(chosen.address, fleet.host(host).address('fast'), 'the fast network is chosen');
+      assert.ok(
+        rejected.some(({ why }) => why === 'shared by ant, bee and cat'),
+        'the trap is rejected with its reason',
+      );
+    }
+  });
+
+  test('a second run changes nothing and restarts nothing', async (context) => {
+    const before = await agentStarts();
+    const run = (await desk.deploy()).succeeded();
+    assert.deepEqual(run.changes, []);
+    assert.deepEqual(await agentStarts(), before);
+    context.diagnostic(`unchanged second run: ${(run.end.durationMs / 1000).toFixed(1)} s`);
+  });
+
+  test('a ring over three hosts answers as the uncut model does; a deployment that would end it is refused', async () => {
+    const loaded = await desk.run('load', plan);
+    assert.equal(loaded.exit, 0, loaded.err);
+    const text = await infer();
+    const whole = desk.write(
+      'whole.yaml',
+      readFileSync(plan, 'utf8')
+        .replace(/stages:[^]*/, 'stages: [{ host: ant, layers: 0-7 }]\n')
+        .replace('three', 'whole'),
+    );
+    assert.equal((await desk.run('load', whole)).exit, 0);
+    const uncut = await desk.run('infer', whole, 'Once upon a time', '--max-tokens', '16', '--temperature', '0');
+    assert.equal(text, uncut.out);
+    assert.equal((await desk.run('unload', whole)).exit, 0);
+    const starts = await agentStarts();
+    assert.deepEqual((await desk.deploy()).succeeded().changes, []);
+    desk.write(
+      'inventory.yaml',
+      `${inventory().replace('become: sudo }', 'become: sudo, variables: { ports: { metrics: 7411 } } }')}`,
+    );
+    const refused = await desk.deploy();
+    assert.equal(refused.end.exit, 3);
+    assert.deepEqual(
+      refused.failures,
+      names.map((name) => `${name}: RINGS_WOULD_STOP`),
+    );
+    assert.deepEqual(await agentStarts(), starts);
+    assert.equal(await infer(), text);
+    desk.write('inventory.yaml', inventory());
+  });
+
+  test('a release that cannot start is switched to nowhere, and the ring goes on', async () => {
+    const text = await infer();
+    const starts = await agentStarts();
+    const bad = join(desk.folder, 'bad');
+    for (const part of ['dist', 'protocol', 'units', 'package.json'])
+      cpSync(join(checkout, part), join(bad, part), { recursive: true });
+    symlinkSync(join(checkout, 'node_modules'), join(bad, 'node_modules'));
+    writeFileSync(join(bad, 'dist/agent/main.js'), "throw new Error('a bad release');\n");
+    const good = desk.program;
+    desk.program = join(bad, 'dist/provisioner/main.js');
+    const run = await desk.deploy('--restart-rings');
+    desk.program = good;
+    assert.equal(run.end.exit, 4);
+    assert.deepEqual(
+      run.failures,
+      names.map((name) => `${name}: TRIAL_FAILED`),
+    );
+    assert.match(run.end.out, /a bad release/);
+    assert.deepEqual(await agentStarts(), starts);
+    assert.equal(await infer(), text);
+    assert.equal((await desk.run('unload', plan)).exit, 0);
+  });
+
+  test('drift is predicted exactly, and mended', async () => {
+    for (let round = 0; round < driftRounds; round += 1) {
+      const name = names[round % names.length] ?? 'ant';
+      const drifts = driftsOf(`drift ${round}`);
+      const what = `round ${round}, ${name}: ${drifts.map((drift) => drift.what).join(', ')}`;
+      for (const { script } of drifts) await fleet.host(name).exec(script);
+      const check = (await desk.deploy('--check', '--limit', name)).succeeded();
+      const run = (await desk.deploy('--limit', name)).succeeded();
+      assert.ok(run.changes.length > 0, what);
+      assert.deepEqual(run.changes, check.changes, what);
+      const again = (await desk.deploy('--check', '--limit', name)).succeeded();
+      assert.deepEqual(again.changes, [], what);
+    }
+  });
+
+  test('a second operator is told who holds the hosts', async () => {
+    const other = new OperatorDesk();
+    try {
+      other.write('inventory.yaml', inventory());
+      const first = desk.deploy();
+      await eventually(async () => (await fleet.host('ant').exec('test -e /opt/p4/deploy.lock')).status === 0, {
+        what: 'a lock',
+      });
+      const second = await other.deploy();
+      assert.equal(second.end.exit, 3);
+      assert.deepEqual(second.failures, ['ant: HOST_LOCKED']);
+      assert.match(String((second.of('host-failed')[0]?.['facts'] as { by: string }).by), /@.*, process \d+/);
+      (await first).succeeded();
+      await fleet.host('bee').run('echo "{}" >/opt/p4/deploy.lock');
+      assert.deepEqual((await desk.deploy()).failures, ['bee: HOST_LOCKED']);
+      (await desk.deploy('--force-unlock')).succeeded();
+    } finally {
+      other.remove();
+    }
+  });
+
+  test('a host that cannot be deployed to is one clear error, and the others stay as they were', async () => {
+    const starts = await agentStarts();
+    const refused = async (code: string): Promise<void> => {
+      const run = await desk.deploy();
+      assert.deepEqual(run.failures, [`bee: ${code}`], run.end.out);
+      assert.deepEqual(run.changes, []);
+    };
+    await fleet.host('bee').run('systemctl stop ssh.socket ssh.service 2>/dev/null; true');
+    await refused('HOST_UNREACHABLE');
+    await fleet.host('bee').run('systemctl start ssh.service');
+    await fleet
+      .host('bee')
+      .run("mv /etc/sudoers.d /etc/sudoers.away; mkdir /etc/sudoers.d; echo 'ops ALL=(ALL) ALL' >/etc/sudoers.d/ops");
+    await refused('BECOME_NEEDS_PASSWORD');
+    await fleet.host('bee').run('rm -r /etc/sudoers.d; mv /etc/sudoers.away /etc/sudoers.d');
+    await fleet.host('bee').changeHostKey();
+    await refused('HOST_KEY_CHANGED');
+    const key = (await desk.deploy()).of('host-failed')[0]?.['facts'] as { accept: string };
+    (await desk.deploy(...key.accept.split(' '))).succeeded();
+    assert.deepEqual(await agentStarts(), starts);
+  });
+
+  test('a revoked host is let in by nobody, until it is deployed to anew', async () => {
+    const texts = await Promise.all(
+      ['authority.crt', 'agent.crt', 'agent.key'].map((name) => fleet.host('cat').readFile(`/etc/p4/pki/${name}`)),
+    );
+    const [authority = '', certificate = '', key = ''] = texts.map((text) => text.toString('utf8'));
+    const knock = async (): Promise<string> => {
+      const at = { address: fleet.host('ant').address('fast'), port: 7400 };
+      return (await diagnose({ at, tls: { authority, certificate, key }, serverName: 'ant' })).kind;
+    };
+    assert.equal(await knock(), 'answers');
+    const run = (await desk.deploy('--revoke', 'cat')).succeeded();
+    assert.deepEqual(
+      run.changes.filter((change) => change.includes('revoked')),
+      ['ant: create /etc/p4/pki/revoked.crl', 'bee: create /etc/p4/pki/revoked.crl'],
+    );
+    assert.equal(await knock(), 'certificate-refused');
+    (await desk.deploy()).succeeded();
+    assert.deepEqual((await desk.deploy('--check')).succeeded().changes, []);
+  });
+
+  test('removal says what goes, wants a word, and leaves nothing', async () => {
+    const check = (await desk.deploy('--check', '--remove')).succeeded();
+    assert.ok(check.changes.includes('ant: remove /var/lib/p4'));
+    assert.equal((await desk.deploy('--remove')).end.exit, 2);
+    assert.deepEqual((await desk.deploy('--remove', '--yes')).succeeded().changes, check.changes);
+    const look = `
+      find / -xdev \\( -name 'p4*' -o -name '50-p4*' -o -user 999 \\) -not -path '/proc/*' -not -path '/sys/*' -not -path '/var/log/*' -not -path '/usr/*' 2>/dev/null
+      getent passwd p4; getent group p4; systemctl list-units --all --plain --no-legend 'p4*'; ps -eo args | grep '/opt/[p]4'`;
+    for (const name of names) assert.equal((await fleet.host(name).exec(look)).stdout, '', name);
+    assert.deepEqual((await desk.deploy('--check', '--remove')).succeeded().changes, []);
+  });
+});

@@ -9,6 +9,8 @@ export interface TlsIdentity {
   readonly authority: string;
   readonly certificate: string;
   readonly key: string;
+  /** The authority's list of revoked certificates, where there is one: those are accepted no more. */
+  readonly revoked?: string;
 }
 
 /** For both sides of a connection. */
@@ -16,6 +18,7 @@ export const tlsOptions = (identity: TlsIdentity): SecureContextOptions => ({
   ca: identity.authority,
   cert: identity.certificate,
   key: identity.key,
+  ...(identity.revoked === undefined ? {} : { crl: identity.revoked }),
   minVersion: 'TLSv1.3',
 });
 

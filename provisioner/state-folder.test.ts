@@ -19,5 +19,6 @@ test('everything is in the folder', () => {
     generations: '/s/generations',
     pki: '/s/pki',
     fleetFile: '/s/fleet.json',
+    knownHostsFile: '/s/known_hosts',
   });
 });

@@ -10,6 +10,8 @@ export interface StateFolder {
   readonly pki: string;
   /** The hosts (`fleet-file.ts`). */
   readonly fleetFile: string;
+  /** Host keys that were accepted (`ssh/host-trust.ts`). */
+  readonly knownHostsFile: string;
 }
 
 export interface StateFolderChoice {
@@ -26,5 +28,11 @@ export function stateFolder({ option, environment, workingFolder }: StateFolderC
   const variable = environment['P4_STATE'];
   const chosen = option ?? (variable === undefined || variable === '' ? '.p4' : variable);
   const root = resolve(workingFolder, chosen);
-  return { root, generations: join(root, 'generations'), pki: join(root, 'pki'), fleetFile: join(root, 'fleet.json') };
+  return {
+    root,
+    generations: join(root, 'generations'),
+    pki: join(root, 'pki'),
+    fleetFile: join(root, 'fleet.json'),
+    knownHostsFile: join(root, 'known_hosts'),
+  };
 }

@@ -1,0 +1,192 @@
+/**
+ * The scripts that change a host's store of releases, as text.
+ *
+ * Those that name every file are too long for a command line and go to `sh` on its standard input. They are one group in
+ * braces: a shell runs nothing of it before it has read the closing brace, so a connection that is lost on the way leaves
+ * no half-read command behind.
+ */
+import { shellQuoted, shellWords } from '../ssh/shell-quoting.ts';
+import { fixedTimeText } from './host-store.ts';
+import { foldersOf, type ReleaseDrift } from './release-drift.ts';
+import type { Release, ReleaseFile } from './release.ts';
+import type { Shipment, ShipmentStream } from './shipment.ts';
+
+/** Exit status: something that arrived is not what was sent; its streams are removed. */
+export const damagedStatus = 9;
+
+/** Takes a stream's bytes from standard input, from an offset on: writing the same bytes twice changes nothing. */
+export const arrivalScript = (root: string, part: { name: string; offset: number; isCompressed: boolean }): string =>
+  `umask 077 && mkdir -p ${shellQuoted(`${root}/incoming`)} && cd ${shellQuoted(`${root}/incoming`)} &&
+${part.isCompressed ? 'gzip -dc | ' : ''}dd of=${part.name} bs=262144 seek=${part.offset} oflag=seek_bytes conv=notrunc status=none
+`;
+
+/** Prints the names of those objects whose content is what they are called after. */
+export const contentScript = (root: string, objects: readonly ReleaseFile[]): string =>
+  grouped([
+    `cd ${shellQuoted(`${root}/objects`)}`,
+    ...objects.map(({ sha256 }) => `if [ "$(sha256sum <${sha256})" = "${sha256}  -" ]; then echo ${sha256}; fi`),
+  ]);
+
+export interface Installation {
+  readonly root: string;
+  readonly release: Release;
+  readonly shipment: Shipment;
+  /** What of the release's tree is to be made right: everything is missing where it is new. */
+  readonly drifts: readonly ReleaseDrift[];
+  /** Name below `releases/` of the folder that is made right: `<id>`, or `<id>.new` for one that is not there yet. */
+  readonly tree: string;
+}
+
+/**
+ * Checks what has arrived, makes it durable, and links the release's tree to it.
+ *
+ * Temporary names of earlier runs go. A file that is replaced in a standing tree is replaced at once, by renaming.
+ */
+export function installScript(installation: Installation): string {
+  const { root, shipment } = installation;
+  return grouped([
+    'set -e',
+    'umask 022',
+    'export LC_ALL=C TZ=UTC0',
+    'flush() { sync -f . 2>/dev/null || sync; }',
+    ...objectsPart(root, shipment),
+    ...treePart(installation),
+    'flush',
+  ]);
+}
+
+function objectsPart(root: string, { streams, misfiled, abandoned }: Shipment): readonly string[] {
+  const lines = [
+    `mkdir -p ${shellWords(`${root}/objects`, `${root}/incoming`, `${root}/releases`)}`,
+    `chmod 755 ${shellWords(root, `${root}/objects`, `${root}/releases`)}`,
+    `cd ${shellQuoted(`${root}/incoming`)}`,
+    ...inGroups(abandoned, (names) => `rm -rf -- ${shellWords(...names.map((name) => `./${name}`))}`),
+    ...streams.flatMap(unpackLines),
+  ];
+  const arrived = streams.flatMap(({ files }) => files);
+  if (arrived.length > 0) {
+    const names = shellWords(...streams.map(({ name }) => name));
+    const sums = arrived.map(({ sha256 }) => `${sha256}  ${sha256}\n`).join('');
+    lines.push(
+      // printf is the shell's own: no argument list is too long for it.
+      `printf %s ${shellQuoted(sums)} | sha256sum -c --status - || { rm -rf ./*; exit ${damagedStatus}; }`,
+      ...settled(arrived),
+      'flush',
+      ...inGroups(arrived, (files) => `mv -f ${shellWords(...files.map(({ sha256 }) => sha256))} ../objects/`),
+      `rm -f ${names}`,
+    );
+  }
+  lines.push('cd ../objects', ...settled(misfiled));
+  return [...lines, 'cd ..'];
+}
+
+/** `dd` reads exactly what it is told to, from a file. */
+function unpackLines({ kind, name, files, bytes }: ShipmentStream): readonly string[] {
+  const whole = `[ "$(stat -c %s ${name})" = ${bytes} ] || { rm -rf ./*; exit ${damagedStatus}; }`;
+  if (kind === 'file') return [whole];
+  const lines = [
+    whole,
+    `take() { dd if=${name} of="$1" bs=1M skip="$2" count="$3" iflag=skip_bytes,count_bytes status=none; }`,
+  ];
+  let offset = 0;
+  for (const file of files) {
+    lines.push(`take ${file.sha256} ${offset} ${file.bytes}`);
+    offset += file.bytes;
+  }
+  return lines;
+}
+
+/** Mode, owner and time as every object has them. */
+function settled(files: readonly ReleaseFile[]): readonly string[] {
+  return [0o644, 0o755].flatMap((mode) =>
+    inGroups(
+      files.filter((file) => file.mode === mode),
+      (group) => {
+        const names = shellWords(...group.map(({ sha256 }) => sha256));
+        return `chown "$(id -u):$(id -g)" ${names} && chmod ${mode.toString(8)} ${names} && touch -t ${fixedTimeText} ${names}`;
+      },
+    ),
+  );
+}
+
+function treePart({ root, release, drifts, tree }: Installation): readonly string[] {
+  const files = new Map(release.files.map((file) => [file.path, file]));
+  const folders = new Set(foldersOf(release));
+  const wrong = new Set(drifts.map(({ path }) => path));
+  const extra = drifts.filter(({ how }) => how === 'extra').map(({ path }) => path);
+  const wrongFolders = [...folders].filter((path) => wrong.has(path));
+  // Something else stands in a folder's place.
+  const inFolders = drifts.filter(({ path, how }) => how === 'content' && folders.has(path)).map(({ path }) => path);
+  return [
+    // Remains of runs that were interrupted.
+    `rm -rf -- releases/*.new releases/*.gone current.new`,
+    `mkdir -p releases/${tree}`,
+    `cd releases/${tree}`,
+    `objects=${shellQuoted(`${root}/objects`)}`,
+    ...inGroups(extra, (paths) => `rm -rf -- ${shellWords(...paths.map((path) => `./${path}`))}`),
+    ...inGroups(inFolders, (paths) => `rm -rf ${paths.join(' ')}`),
+    ...inGroups(wrongFolders, (paths) => {
+      const names = paths.join(' ');
+      return `mkdir -p ${names} && chown "$(id -u):$(id -g)" ${names} && chmod 755 ${names}`;
+    }),
+    `add() { ln "$objects/$1" "$2"; }`,
+    'put() {',
+    `  if [ "$objects/$1" -ef "$2" ]; then return; fi`,
+    `  if [ -d "$2" ]; then rm -rf "$2"; fi`,
+    `  ln "$objects/$1" "$2.p4-new"`,
+    `  mv -fT "$2.p4-new" "$2"`,
+    '}',
+    ...[...wrong].flatMap((path) => {
+      const file = files.get(path);
+      if (file === undefined) return [];
+      return [`${tree === release.id ? 'put' : 'add'} ${file.sha256} ${path}`];
+    }),
+    'cd ../..',
+  ];
+}
+
+/** Names a finished tree by its release; from then on it is one. */
+export const finishScript = (root: string, id: string): string => `set -e
+cd ${shellQuoted(root)}
+mv -T releases/${id}.new releases/${id}
+sync -f . 2>/dev/null || sync
+`;
+
+/** Exit status: the release that shall be used is not there. */
+export const absentStatus = 8;
+
+/** Prints what the link said before; it is switched by one rename. */
+export const activateScript = (root: string, id: string): string => `set -e
+cd ${shellQuoted(root)} 2>/dev/null && [ -d releases/${id} ] || exit ${absentStatus}
+former=$(readlink current || :)
+echo "$former"
+if [ "$former" = releases/${id} ]; then exit 0; fi
+rm -rf current.new
+ln -s releases/${id} current.new
+if [ -d current ] && [ ! -L current ]; then rm -rf current; fi
+mv -fT current.new current
+sync -f . 2>/dev/null || sync
+`;
+
+/** A release that goes is none from the first moment on; then the objects that nothing links to any more go. */
+export const pruneScript = (root: string, ids: readonly string[]): string => `set -e
+cd ${shellQuoted(root)} 2>/dev/null || exit 0
+for id in ${shellWords(...ids)}; do
+  if [ -d "releases/$id" ]; then mv -T "releases/$id" "releases/$id.gone"; fi
+done
+rm -rf -- releases/*.gone releases/*.new incoming/* current.new
+if [ -d objects ]; then find objects -type f -links 1 -exec rm -f {} +; fi
+`;
+
+const grouped = (lines: readonly string[]): string => `{\n${lines.join('\n')}\nexit 0\n}\n`;
+
+/** Keeps argument lists far below the kernel's bound (128 KiB an argument, 2 MiB together). */
+function inGroups<Item>(items: readonly Item[], line: (group: readonly Item[]) => string): readonly string[] {
+  const groups: string[] = [];
+  for (let first = 0; first < items.length; first += argumentsAtOnce) {
+    groups.push(line(items.slice(first, first + argumentsAtOnce)));
+  }
+  return groups;
+}
+
+const argumentsAtOnce = 1000;

@@ -19,12 +19,13 @@ export async function readAgentConfig(file: string): Promise<AgentConfig> {
 
 /** @throws CONFIG_UNREADABLE */
 export async function readTlsIdentity({ pki }: AgentConfig): Promise<TlsIdentity> {
-  const [authority, certificate, key] = await Promise.all([
+  const [authority, certificate, key, revoked] = await Promise.all([
     readText(pki.authority),
     readText(pki.certificate),
     readText(pki.key),
+    pki.revoked === undefined ? null : readText(pki.revoked),
   ]);
-  return { authority, certificate, key };
+  return { authority, certificate, key, ...(revoked === null ? {} : { revoked }) };
 }
 
 async function readText(path: string): Promise<string> {

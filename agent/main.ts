@@ -3,8 +3,8 @@
  *
  *     node agent/main.js --config <file>
  *
- * Prints one line of JSON on standard output once it answers (`AgentReady`); its log goes to standard error. SIGTERM and
- * SIGINT end it, and with it the stages that are its children.
+ * Prints one line of JSON on standard output once it answers (`AgentReady`), and tells systemd so where that started it; its
+ * log goes to standard error. SIGTERM and SIGINT end it, and with it the stages that are its children.
  */
 import { parseArgs } from 'node:util';
 import type { AgentFailed, AgentReady } from '../protocol/agent-config.ts';
@@ -12,6 +12,7 @@ import { P4Error } from '../protocol/errors.ts';
 import { readAgentConfig, readTlsIdentity } from './agent-config-file.ts';
 import { startAgent } from './agent.ts';
 import { logTo } from './log.ts';
+import { openNotifier } from './systemd-notify.ts';
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { config: { type: 'string' } } });
@@ -22,10 +23,13 @@ async function main(): Promise<void> {
   const { host } = config;
   const log = logTo(host);
   const ending = endWanted(config.endsWithInput);
+  const notifier = openNotifier(process.env, log);
   const agent = await startAgent({ config, tls: await readTlsIdentity(config), log });
   const ready: AgentReady = { event: 'ready', host, pid: process.pid, listen: agent.listen };
   process.stdout.write(`${JSON.stringify(ready)}\n`);
+  notifier.ready(agent.summary);
   log({ event: 'agent-ending', by: await ending });
+  notifier.stopping();
   await agent.stop();
   log({ event: 'agent-ended' });
 }

@@ -63,10 +63,13 @@ export class Stages {
     void this.#end(running);
   }
 
-  /** Ends every stage; resolves when none is left. */
-  async stopAll(): Promise<void> {
-    for (const running of this.#running.values()) running.stopping = true;
-    await Promise.all([...this.#running.values()].map((running) => this.#end(running)));
+  /** The agent ends: its stages end with it, and are gone when this resolves, or live on without it. */
+  async leave(): Promise<void> {
+    const { outlivesAgent } = this.#options.launcher;
+    const all = [...this.#running.values()];
+    for (const running of all) running.stopping = true;
+    if (!outlivesAgent) await Promise.all(all.map((running) => this.#end(running)));
+    else for (const running of all) this.#release(running);
   }
 
   /** @throws STAGE_LOST, TOKENIZER_ABSENT and what else the stage refuses a text with */
@@ -177,6 +180,12 @@ export class Stages {
     const { ring, load, node } = order;
     this.#options.log({ event: 'stage-stopped', ring, node });
     this.#options.dispatch({ kind: 'stage-stopped', ring, load, node, incarnation });
+  }
+
+  #release({ start: { order }, connection, handle }: Running): void {
+    connection?.close();
+    handle?.release();
+    this.#options.log({ event: 'stage-left', ring: order.ring, node: order.node });
   }
 
   #connectionOf({ load, node }: StageAddress): StageConnection {

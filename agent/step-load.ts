@@ -97,7 +97,7 @@ function started(
 function startOf(input: LoadInput, stage: StagePlan, incarnation: number): StartStage {
   const { ring, load, plan, generation } = input;
   const { contextTokens, sessions, kv, decode, stages } = plan;
-  const { index: node, layers, device, threads } = stage;
+  const { index: node, layers, device, threads, confinement } = stage;
   return {
     kind: 'start-stage',
     incarnation,
@@ -108,6 +108,7 @@ function startOf(input: LoadInput, stage: StagePlan, incarnation: number): Start
         sliceId: present(input.placements[node], 'every stage has a placement').sliceId,
         modelLayers: present(stages.at(-1), 'a plan has stages').layers.last + 1,
         ...{ layers, contextTokens, sessions, kv, decode, device, threads },
+        ...(confinement === undefined ? {} : { confinement }),
       },
     },
   };

@@ -26,6 +26,31 @@ const pkiSchema = {
     authority: path('the certificate of the fleet’s authority'),
     certificate: path('the certificate of this host'),
     key: path('the key of that certificate'),
+    revoked: path('the list of revoked certificates'),
+  },
+};
+
+const privilegesWords = '{ kind: polkit } or { kind: request-folder, folder: path }';
+
+const stageUnitsSchema = {
+  type: 'object',
+  description: 'the template of stage units and the right to start them',
+  additionalProperties: false,
+  required: ['template', 'privileges'],
+  properties: {
+    template: { type: 'string', pattern: '^[a-z0-9][a-z0-9-]{0,62}$', description: 'the name of a template unit' },
+    privileges: {
+      type: 'object',
+      description: privilegesWords,
+      additionalProperties: false,
+      required: ['kind'],
+      properties: {
+        kind: { enum: ['polkit', 'request-folder'], description: 'polkit or request-folder' },
+        folder: path('the folder for requests'),
+      },
+      if: { properties: { kind: { const: 'request-folder' } } },
+      then: { required: ['folder'], properties: { folder: { description: 'the folder for requests' } } },
+    },
   },
 };
 
@@ -56,9 +81,12 @@ const configSchema = {
       minimum: limits.journalLeastBytes,
       description: `a size in bytes, at least ${limits.journalLeastBytes}`,
     },
-    stages: { enum: ['child-processes'], description: 'how stages start: child-processes' },
+    stages: { enum: ['child-processes', 'systemd'], description: 'how stages start: child-processes or systemd' },
+    stageUnits: stageUnitsSchema,
     endsWithInput: { type: 'boolean', description: 'true or false' },
   },
+  if: { properties: { stages: { const: 'systemd' } } },
+  then: { required: ['stageUnits'], properties: { stageUnits: { description: stageUnitsSchema.description } } },
 };
 
 export const checkAgentConfig = compiledSchema<AgentConfig>(configSchema);

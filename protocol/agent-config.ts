@@ -6,7 +6,9 @@
 import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { HostName } from './ids.ts';
 
-export interface AgentConfig {
+export type AgentConfig = AgentPlace & StageSupervision;
+
+export interface AgentPlace {
   readonly host: HostName;
   /** Where gRPC listens; the first one is the advertised address. */
   readonly listen: readonly { readonly address: string; readonly port: number }[];
@@ -16,12 +18,27 @@ export interface AgentConfig {
   readonly slicesFolder: string;
   /** Holds one folder of sockets for each stage; short, since a Unix socket's path has at most 107 bytes. */
   readonly runtimeFolder: string;
-  readonly pki: { readonly authority: string; readonly certificate: string; readonly key: string };
+  readonly pki: {
+    readonly authority: string;
+    readonly certificate: string;
+    readonly key: string;
+    /** The authority's list of revoked certificates, where there is one. */
+    readonly revoked?: string;
+  };
   readonly journalLimitBytes: number;
-  /** How stages start: as children that end with their agent, where there is no systemd. */
-  readonly stages: 'child-processes';
   /** End when standard input closes: an agent that another program started ends with that program. */
   readonly endsWithInput: boolean;
+}
+
+/** How stages start: as children that end with their agent, or as units of systemd that outlive it. */
+export type StageSupervision =
+  { readonly stages: 'child-processes' } | { readonly stages: 'systemd'; readonly stageUnits: StageUnits };
+
+export interface StageUnits {
+  /** Name of the template, without `@.service`; an instance is named as the stage's folder in `runtimeFolder`. */
+  readonly template: string;
+  /** Why the agent may start units: a rule of polkit lets it, or a unit of root serves what it puts into a folder. */
+  readonly privileges: { readonly kind: 'polkit' } | { readonly kind: 'request-folder'; readonly folder: string };
 }
 
 /** The one line an agent prints on standard output, as JSON, once it answers on its addresses. */

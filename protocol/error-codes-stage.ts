@@ -50,6 +50,18 @@ export const stageCodes = {
     says: 'A stage process did not start, or did not answer in time.',
     remedy: 'Its last words stand here or in the log of its agent.',
   },
+  STAGE_CONFINEMENT: {
+    exit: 2,
+    status: 'FAILED_PRECONDITION',
+    says: 'A stage cannot keep to the CPUs or the memory that the plan gives it.',
+    remedy: 'Correct `cpus` and `memory` in the plan: CPUs that the host gives to p4, and a limit that it allows.',
+  },
+  STAGE_UNIT_REFUSED: {
+    exit: 4,
+    status: 'FAILED_PRECONDITION',
+    says: 'The agent cannot have a unit of a stage started or stopped.',
+    remedy: 'Deploy the host again, which installs the units and the right to start them; units/README.md explains it.',
+  },
   STAGE_LOST: {
     exit: 4,
     status: 'UNAVAILABLE',

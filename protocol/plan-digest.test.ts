@@ -40,6 +40,7 @@ test('anything else does', () => {
   const others = [
     head.replace('ring: r', 'ring: s') + stages,
     head.replace('m.gguf', 'n.gguf') + stages,
+    head.replace('m.gguf', '{ path: /m.gguf, on: hosts }') + stages,
     head.replace('64', '65') + stages,
     head.replace('sessions: 2', 'sessions: 3') + stages,
     `${head}kv: { keys: f32 }\n${stages}`,

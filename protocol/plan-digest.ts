@@ -6,13 +6,13 @@ import type { Plan } from './plan.ts';
 /**
  * 64 hexadecimal digits: sha256 over the canonical JSON of the plan after defaults.
  *
- * Threads are left out: they say how fast a stage is, not what it computes, and may change between two loads that are
+ * Threads and confinement are left out: they say how fast a stage is, not what it computes, and may change between two loads that are
  * the same one. The model counts by the path written in the plan; its content is told apart by its slices' names.
  */
 export function planDigest(plan: Plan): string {
   const counted = {
     ring: plan.ring,
-    model: plan.model,
+    model: plan.modelOn === 'hosts' ? { path: plan.model, on: plan.modelOn } : plan.model,
     contextTokens: plan.contextTokens,
     sessions: plan.sessions,
     kv: { keys: plan.kv.keys, values: plan.kv.values },

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { faultsText } from './fault.ts';
 import { parsePlan, planFileOf } from './plan-document.ts';
+import { planDigest } from './plan-digest.ts';
 import type { Plan } from './plan.ts';
 
 const good = `ring: tales
@@ -39,6 +40,7 @@ test('a good plan has its defaults filled in', () => {
   assert.deepEqual(planIn(good), {
     ring: 'tales',
     model: 'tales.gguf',
+    modelOn: 'operator',
     contextTokens: 1024,
     sessions: 4,
     kv: { keys: 'f16', values: 'f16' },
@@ -69,9 +71,48 @@ test('what is written out overrides the defaults', () => {
   assert.equal(plan.decode, 'exact');
 });
 
+const confined = (words: string): string => good.replace('threads: 2', `threads: 2, ${words}`);
+
+test('a stage may be confined to CPUs and memory, which is no other plan', () => {
+  const plan = planIn(confined('cpus: "0-3,8", memory: { limitMiB: 512 }'));
+  assert.deepEqual(plan.stages[0]?.confinement, {
+    cpus: [
+      { first: 0, last: 3 },
+      { first: 8, last: 8 },
+    ],
+    memoryLimitBytes: 512 * 1024 * 1024,
+  });
+  assert.deepEqual(planIn(JSON.stringify(planFileOf(plan))), plan);
+  assert.equal(planDigest(plan), planDigest(planIn(good)));
+  const one = planIn(confined('cpus: 3')).stages[0]?.confinement;
+  assert.deepEqual(one, { cpus: [{ first: 3, last: 3 }], memoryLimitBytes: null });
+});
+
+test('CPUs that fall or come twice are a fault, and so is a limit that no stage fits', () => {
+  for (const words of ['cpus: 3-1', 'cpus: "0,0"', 'cpus: all', 'memory: { limitMiB: 1 }']) {
+    const reading = parsePlan(confined(words), 'plan.yaml');
+    assert.equal(reading.kind === 'faults' ? reading.faults.length : 0, 1, words);
+  }
+});
+
 test('a plan written as a file reads back as the same plan', () => {
   const plan = planIn(good);
   assert.deepEqual(planIn(JSON.stringify(planFileOf(plan), null, 2)), plan);
+});
+
+test('a model may lie on the hosts, at an absolute path', () => {
+  const plan = planIn(changed('model: tales.gguf', 'model: { path: /models/tales.gguf, on: hosts }'));
+  assert.deepEqual([plan.model, plan.modelOn], ['/models/tales.gguf', 'hosts']);
+  assert.deepEqual(planIn(JSON.stringify(planFileOf(plan))), plan);
+  assert.equal(
+    faultsIn(changed('model: tales.gguf', 'model: { path: tales.gguf, on: hosts }')),
+    'p.yaml:2:16 /model/path: found "tales.gguf", expected the absolute path of a GGUF file, the same on every host',
+  );
+  assert.equal(
+    faultsIn(changed('model: tales.gguf', 'model: { path: /tales.gguf, on: moon }')),
+    'p.yaml:2:33 /model/on: found "moon", expected where the file is: hosts',
+  );
+  assert.match(faultsIn(changed('model: tales.gguf', 'model: { path: /tales.gguf }')), /\/model\/on: found nothing/);
 });
 
 test('the plan knows its lines', () => {
@@ -168,7 +209,7 @@ stages:
     [
       'p.yaml:1:1 /context: found nothing, expected tokens that one session may hold, from 1 to 1048576',
       'p.yaml:1:7 /ring: found "Tales", expected the ring\'s name: lower-case letters, digits and inner dashes, at most 63',
-      "p.yaml:2:8 /model: found the number 7 without quotes, expected the path of a GGUF file, relative to the plan's folder or absolute",
+      "p.yaml:2:8 /model: found the number 7 without quotes, expected the path of a GGUF file, relative to the plan's folder or absolute, or { path: /absolute, on: hosts } for one that every host has",
       'p.yaml:3:1 /contxt: found the unknown key "contxt", expected one of the keys ring, model, context, sessions, kv, decode, stages',
       'p.yaml:5:1: found the key "sessions" again, expected each key once',
       'p.yaml:5:11 /sessions: found 0, expected how many sessions may be open at once, from 1 to 255',
@@ -182,8 +223,8 @@ stages:
       "p.yaml:13:5 /stages/2/host: found nothing, expected a host's name: lower-case letters, digits and inner dashes, at most 63",
       'p.yaml:13:15 /stages/2/layers: found "x", expected layers: first-last, both included and counted from 0, or one number',
       "p.yaml:14:39 /stages/3/device/gpu: found nothing, expected the GPU's index on its host, from 0 to 63",
-      'p.yaml:14:54 /stages/3/extra: found the unknown key "extra", expected one of the keys host, layers, device, threads',
-      'p.yaml:15:5 /stages/4: found 3, expected a stage: a mapping of host, layers, device and threads',
+      'p.yaml:14:54 /stages/3/extra: found the unknown key "extra", expected one of the keys host, layers, device, threads, cpus, memory',
+      'p.yaml:15:5 /stages/4: found 3, expected a stage: a mapping of host, layers, device, threads, cpus and memory',
     ].join('\n'),
   );
 });

@@ -5,14 +5,24 @@
  * one wrong value does not hide another's fault.
  */
 import { assert } from './assert.ts';
+import { cpuRangesOf } from './cpu-range.ts';
 import { readDocument, type PlainDocument } from './document.ts';
 import { orderedFaults, shownValue, type Fault } from './fault.ts';
 import { hostName, nodeIndex, ringName } from './ids.ts';
+import { cpusText } from './inventory.ts';
 import { pointerTo } from './json-pointer.ts';
 import { limits } from './limits.ts';
 import { itemsOf, memberOf } from './plain-value.ts';
 import { checkPlanFile, type PlanFile, type StageFile } from './plan-schema.ts';
-import { layerCount, layersText, type Device, type LayerRange, type Plan, type StagePlan } from './plan.ts';
+import {
+  layerCount,
+  layersText,
+  type Device,
+  type LayerRange,
+  type Plan,
+  type StageConfinement,
+  type StagePlan,
+} from './plan.ts';
 import { schemaFaults } from './schema-fault.ts';
 import { orderTroubles } from './stage-order.ts';
 
@@ -41,6 +51,7 @@ export function parsePlan(text: string, file: string): PlanReading {
     ...schemaFaults(checkPlanFile.errors ?? [], document),
     ...layerFaults(document),
     ...deviceFaults(document),
+    ...cpuFaults(document),
     ...contextFaults(document),
   ];
   if (all.length > 0 || !hasShape) return { kind: 'faults', faults: orderedFaults(all) };
@@ -50,23 +61,33 @@ export function parsePlan(text: string, file: string): PlanReading {
 /** A plan as a plan file's value, every default written out: what `parsePlan` reads back as the same plan. */
 export const planFileOf = (plan: Plan): PlanFile => ({
   ring: plan.ring,
-  model: plan.model,
+  model: plan.modelOn === 'hosts' ? { path: plan.model, on: plan.modelOn } : plan.model,
   context: plan.contextTokens,
   sessions: plan.sessions,
   kv: plan.kv,
   decode: plan.decode,
-  stages: plan.stages.map(({ host, layers, device, threads }): StageFile => ({
+  stages: plan.stages.map(({ host, layers, device, threads, confinement }): StageFile => ({
     host,
     layers: layersText(layers),
     device: device.kind === 'cpu' ? 'cpu' : { gpu: device.index, layers: device.layers },
     threads,
+    ...(confinement === undefined ? {} : confinementFile(confinement)),
   })),
 });
+
+const confinementFile = ({ cpus, memoryLimitBytes }: StageConfinement): Partial<StageFile> => ({
+  ...(cpus === null ? {} : { cpus: cpusText(cpus) }),
+  ...(memoryLimitBytes === null ? {} : { memory: { limitMiB: memoryLimitBytes / mebibyte } }),
+});
+
+const mebibyte = 1024 * 1024;
 
 function planOf(file: PlanFile): Plan {
   return {
     ring: ringName(file.ring),
-    model: file.model,
+    ...(typeof file.model === 'string'
+      ? { model: file.model, modelOn: 'operator' }
+      : { model: file.model.path, modelOn: file.model.on }),
     contextTokens: file.context,
     sessions: file.sessions,
     kv: { keys: file.kv?.keys ?? 'f16', values: file.kv?.values ?? 'f16' },
@@ -84,6 +105,16 @@ function stageOf(file: StageFile, index: number): StagePlan {
     layers,
     device: deviceOf(file.device ?? 'cpu', layers),
     threads: file.threads ?? 1,
+    ...(file.cpus === undefined && file.memory?.limitMiB === undefined ? {} : { confinement: confinementOf(file) }),
+  };
+}
+
+function confinementOf({ cpus, memory = {} }: StageFile): StageConfinement {
+  const reading = cpus === undefined ? null : cpuRangesOf(String(cpus));
+  assert(reading?.kind !== 'wrong', 'the CPUs were checked');
+  return {
+    cpus: reading?.ranges ?? null,
+    memoryLimitBytes: memory.limitMiB === undefined ? null : memory.limitMiB * mebibyte,
   };
 }
 
@@ -133,6 +164,18 @@ function deviceFaults(document: PlainDocument): readonly Fault[] {
     const path = pointerTo('stages', index, 'device', 'layers');
     const expected = `at most ${layerCount(range)}, the layers of the slice (${layersText(range)})`;
     return [{ ...document.locate(path), path, found: shownValue(held), expected }];
+  });
+}
+
+/** What the pattern lets pass: CPUs that fall, or come twice. */
+function cpuFaults(document: PlainDocument): readonly Fault[] {
+  return itemsOf(memberOf(document.value, 'stages')).flatMap((stage, index) => {
+    const cpus = memberOf(stage, 'cpus');
+    if (typeof cpus !== 'string' || !/^[0-9,-]+$/.test(cpus)) return [];
+    const reading = cpuRangesOf(cpus);
+    if (reading.kind === 'ranges' || reading.expected.startsWith('a CPU or a range')) return [];
+    const path = pointerTo('stages', index, 'cpus');
+    return [{ ...document.locate(path), path, found: reading.found, expected: reading.expected }];
   });
 }
 

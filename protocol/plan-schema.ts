@@ -10,7 +10,8 @@ import { compiledSchema } from './schema-fault.ts';
 /** A plan file's value, before defaults. */
 export interface PlanFile {
   readonly ring: string;
-  readonly model: string;
+  /** A path of the operator's, or of every host. */
+  readonly model: string | { readonly path: string; readonly on: 'hosts' };
   readonly context: number;
   readonly sessions: number;
   readonly kv?: { readonly keys?: KvType; readonly values?: KvType };
@@ -24,6 +25,9 @@ export interface StageFile {
   readonly layers: string | number;
   readonly device?: 'cpu' | { readonly gpu: number; readonly layers?: number };
   readonly threads?: number;
+  /** As in `0-3,8`. */
+  readonly cpus?: string | number;
+  readonly memory?: { readonly limitMiB?: number };
 }
 
 export const nameWords = 'lower-case letters, digits and inner dashes, at most 63';
@@ -45,9 +49,32 @@ const kvType = (what: string): object => ({
 
 const deviceWords = 'a device: cpu, or { gpu: index, layers: count }';
 
+const modelWords =
+  "the path of a GGUF file, relative to the plan's folder or absolute, or { path: /absolute, on: hosts } for one that every host has";
+
+const modelSchema = {
+  description: modelWords,
+  if: { type: 'object' },
+  else: { type: 'string', pattern: plainTextPattern, maxLength: limits.pathCharacters, description: modelWords },
+  then: {
+    description: modelWords,
+    additionalProperties: false,
+    required: ['path', 'on'],
+    properties: {
+      path: {
+        type: 'string',
+        pattern: `^/${plainTextPattern.slice(1, -2)}*$`,
+        maxLength: limits.pathCharacters,
+        description: 'the absolute path of a GGUF file, the same on every host',
+      },
+      on: { enum: ['hosts'], description: 'where the file is: hosts' },
+    },
+  },
+};
+
 const stageSchema = {
   type: 'object',
-  description: 'a stage: a mapping of host, layers, device and threads',
+  description: 'a stage: a mapping of host, layers, device, threads, cpus and memory',
   additionalProperties: false,
   required: ['host', 'layers'],
   properties: {
@@ -76,6 +103,21 @@ const stageSchema = {
       },
     },
     threads: wholeNumber('a number of threads', 1, limits.stageThreads),
+    cpus: {
+      type: ['string', 'integer'],
+      pattern: '^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$',
+      minimum: 0,
+      maximum: 9999,
+      description: 'CPUs in rising order, as in 0-3,8',
+    },
+    memory: {
+      type: 'object',
+      description: 'a mapping of limitMiB',
+      additionalProperties: false,
+      properties: {
+        limitMiB: wholeNumber('MiB of memory', limits.stageLeastMemoryMiB, limits.stageMostMemoryMiB),
+      },
+    },
   },
 };
 
@@ -86,12 +128,7 @@ const planSchema = {
   required: ['ring', 'model', 'context', 'sessions', 'stages'],
   properties: {
     ring: { type: 'string', pattern: namePatternText, description: `the ring's name: ${nameWords}` },
-    model: {
-      type: 'string',
-      pattern: plainTextPattern,
-      maxLength: 4096,
-      description: "the path of a GGUF file, relative to the plan's folder or absolute",
-    },
+    model: modelSchema,
     context: wholeNumber('tokens that one session may hold', 1, limits.contextTokens),
     sessions: wholeNumber('how many sessions may be open at once', 1, limits.sessions),
     kv: {

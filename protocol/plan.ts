@@ -4,11 +4,14 @@
  * `plan-document.ts` makes one from YAML; nothing else does.
  */
 import type { HostName, NodeIndex, RingName } from './ids.ts';
+import type { CpuRange } from './inventory.ts';
 
 export interface Plan {
   readonly ring: RingName;
   /** Path of the GGUF file (or of its first shard), absolute, or relative to the plan file's folder. */
   readonly model: string;
+  /** Whose file that is: the operator's, who cuts and sends its slices, or one that every host of the plan has there. */
+  readonly modelOn: 'operator' | 'hosts';
   /** Tokens one session may hold, prompt and completion together. */
   readonly contextTokens: number;
   /** Sessions that may be open at once; each has its KV lease on every stage. */
@@ -26,6 +29,16 @@ export interface StagePlan {
   readonly device: Device;
   /** Threads that compute; part of how fast the stage is, not of what it computes (so not of the digest, G2). */
   readonly threads: number;
+  /** Absent where the plan confines the stage to nothing; as threads, no part of what it computes. */
+  readonly confinement?: StageConfinement;
+}
+
+/** What of its host a stage may take, and keeps. */
+export interface StageConfinement {
+  /** The CPUs that compute, `null` for all that the host gives to p4. */
+  readonly cpus: readonly CpuRange[] | null;
+  /** Memory on the host, in bytes: weights, KV cache, compute buffers and the program. `null` for no limit. */
+  readonly memoryLimitBytes: number | null;
 }
 
 /** Layers `first` to `last`, both included, counted from 0. */

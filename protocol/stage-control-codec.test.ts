@@ -33,6 +33,8 @@ const commands: readonly StageCommand[] = [
   { kind: 'hello', protocol: 1 },
   { kind: 'load', ...load },
   { kind: 'load', ...load, device: { kind: 'cpu' } },
+  { kind: 'load', ...load, confinement: { cpus: [{ first: 0, last: 3 }], memoryLimitBytes: 1 } },
+  { kind: 'load', ...load, confinement: { cpus: null, memoryLimitBytes: null } },
   { kind: 'vocabulary', id: 1 },
   { kind: 'tokenize', id: 2, text: 'Es war einmal … 🌲', addSpecial: true, parseSpecial: false },
   { kind: 'report', id: 3 },

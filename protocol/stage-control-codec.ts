@@ -3,7 +3,7 @@ import { isErrorCode, type ErrorCode, type ErrorFacts } from './errors.ts';
 import { nodeIndex, ringName, sliceId, tokenId } from './ids.ts';
 import { JsonFields } from './json-fields.ts';
 import { isRecord } from './plain-value.ts';
-import { decodeModes, kvTypes, type Device, type LayerRange } from './plan.ts';
+import { decodeModes, kvTypes, type Device, type LayerRange, type StageConfinement } from './plan.ts';
 import type {
   DataAnswer,
   DataHello,
@@ -109,8 +109,14 @@ function readLoad(from: JsonFields): StageLoad {
     decode: from.oneOf('decode', decodeModes),
     device: readDevice(from.object('device')),
     threads: from.count('threads'),
+    ...(from.get('confinement') === undefined ? {} : { confinement: readConfinement(from.object('confinement')) }),
   };
 }
+
+const readConfinement = (from: JsonFields): StageConfinement => ({
+  cpus: from.get('cpus') === null ? null : from.list('cpus', (value) => readLayers(new JsonFields('cpus', value))),
+  memoryLimitBytes: from.get('memoryLimitBytes') === null ? null : from.count('memoryLimitBytes'),
+});
 
 const readLayers = (from: JsonFields): LayerRange => ({ first: from.count('first'), last: from.count('last') });
 

@@ -7,7 +7,7 @@
  */
 import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { NodeIndex, RingName, SliceId, TokenId } from './ids.ts';
-import type { DecodeMode, Device, KvType, LayerRange } from './plan.ts';
+import type { DecodeMode, Device, KvType, LayerRange, StageConfinement } from './plan.ts';
 
 export const stageProtocolVersion = 1;
 
@@ -46,6 +46,7 @@ export interface StageLoad {
   readonly decode: DecodeMode;
   readonly device: Device;
   readonly threads: number;
+  readonly confinement?: StageConfinement;
 }
 
 /** From the stage. */

@@ -7,6 +7,7 @@ import { generation } from '../protocol/ids.ts';
 import type { StageLoad } from '../protocol/stage-control.ts';
 import { Candidates } from './candidates.ts';
 import { ComputeLoop } from './compute-loop.ts';
+import { confine } from './confinement.ts';
 import { FrameServer } from './frame-server.ts';
 import type { Engine } from './engine.ts';
 import type { StageIdentity } from './frame-check.ts';
@@ -55,6 +56,8 @@ port.on('message', (order: ThreadOrder) => {
 async function load(order: LoadOrder): Promise<void> {
   say({ kind: 'loading', fraction: 0 });
   try {
+    // Before libllama is loaded: the threads and the memory that it makes take after this one.
+    if (order.load.confinement !== undefined) confine(order.load.confinement);
     const { engine, facts } = await openSlice(order.load);
     try {
       loaded = await serve(order, engine);

@@ -5,6 +5,7 @@ import { layersText } from '../protocol/plan.ts';
 import type { StageFacts, StageLoad } from '../protocol/stage-control.ts';
 import { readSliceIdentity, type SliceIdentity } from '../model/slice-identity.ts';
 import { openEngine, type Engine } from './engine.ts';
+import { visibleIndex } from './gpu-visibility.ts';
 
 export interface OpenedSlice {
   readonly engine: Engine;
@@ -26,7 +27,7 @@ export async function openSlice(load: StageLoad): Promise<OpenedSlice> {
     batchRows: limits.cpuDecodeRows,
     decode: load.decode,
     kv: load.kv,
-    device: load.device,
+    device: load.device.kind === 'gpu' ? { ...load.device, index: visibleIndex } : load.device,
     threads: load.threads,
     poll: null,
     inputDivisor: identity.inputDivisor,

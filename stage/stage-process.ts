@@ -18,6 +18,7 @@ import {
   type StageWelcome,
 } from '../protocol/stage-control.ts';
 import { ControlServer, type ControlOrder, type Reply } from './control-server.ts';
+import { gpuVariables } from './gpu-visibility.ts';
 import { removeSockets, type RuntimeFolder } from './runtime-folder.ts';
 import { StageCounters } from './stage-counters.ts';
 import type { StageLog } from './stage-log.ts';
@@ -46,6 +47,8 @@ export class StageProcess {
   readonly #log: StageLog;
   readonly #incarnation = randomBytes(16).toString('hex');
   readonly #worker: Worker;
+  /** As it came: what a load that failed has set does not count. */
+  readonly #environment = { ...process.env };
   readonly #questions = new Map<number, Question>();
   #control: ControlServer | null = null;
   #state: StageState = { kind: 'empty' };
@@ -130,6 +133,8 @@ export class StageProcess {
 
   #load(load: StageLoad): void {
     if (this.#state.kind !== 'empty') throw new P4Error('STAGE_HOLDS_LOAD', {});
+    // Here and not on the other thread, whose environment is a copy that no library sees.
+    if (load.device.kind === 'gpu') Object.assign(process.env, gpuVariables(load.device.index, this.#environment));
     const counters = new StageCounters();
     this.#state = { kind: 'loading', load, counters };
     this.#log.place(load);

@@ -1,9 +1,10 @@
 /** Folders that stages of a former agent left behind: a killed agent ends no stage in order, and removes no folder. */
-import { readdirSync, rmSync, rmdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { controlSocketName, dataSocketName } from '../../protocol/stage-control.ts';
+import { controlSocketName } from '../../protocol/stage-control.ts';
 import { connectOnce } from './control-client.ts';
+import { removeStageFolder } from './stage-folder.ts';
 
 /** Removes every stage's folder in which none lives; what else is in one is somebody's, and stays. */
 export async function removeDeadStages(runtimeFolder: string): Promise<void> {
@@ -16,14 +17,4 @@ async function removeDead(folder: string): Promise<void> {
   const attempt = await connectOnce(join(folder, controlSocketName));
   if (attempt.kind === 'connected') attempt.socket.destroy();
   else removeStageFolder(folder);
-}
-
-/** A killed stage leaves its sockets behind. */
-export function removeStageFolder(path: string): void {
-  for (const name of [controlSocketName, dataSocketName]) rmSync(join(path, name), { force: true });
-  try {
-    rmdirSync(path);
-  } catch {
-    // Somebody put something else there; it is theirs.
-  }
 }

@@ -4,7 +4,7 @@ import type { NodeIndex, RingName } from '../../protocol/ids.ts';
 export interface StageSpec {
   readonly ring: RingName;
   readonly node: NodeIndex;
-  /** The stage's own folder, made if missing: `<runtime folder>/<ring>.<node>`. */
+  /** The stage's own folder, made if missing: `<runtime folder>/<first 8 digits of the load's id>.<node>.<incarnation>`. */
   readonly folder: string;
   /** Called with each line of the stage's log. */
   readonly log: (line: StageLine) => void;
@@ -35,9 +35,18 @@ export interface StageHandle {
    * has a head start.
    */
   stop(): Promise<StageExit>;
+  /** Lets go of a stage that lives on; nothing more is told of it. */
+  release(): void;
 }
 
 export interface StageLauncher {
+  /** Whether stages live on when their agent ends; else they end with it. */
+  readonly outlivesAgent: boolean;
+  /**
+   * Clears the runtime folder of what a former agent left behind, before the first start: folders of dead stages, and
+   * stages that live. Adopting one of those instead of ending it would be decided here.
+   */
+  clear(runtimeFolder: string): Promise<void>;
   /** @throws STAGE_START, STAGE_RUNTIME_FOLDER */
   start(spec: StageSpec): Promise<StageHandle>;
 }

@@ -36,6 +36,7 @@ export const call = (id: number): CallId => id as CallId;
 export const planOver = (hosts: readonly HostName[], sessions = 4): Plan => ({
   ring,
   model: 'toy.gguf',
+  modelOn: 'operator',
   contextTokens: 64,
   sessions,
   kv: { keys: 'f16', values: 'f16' },

@@ -106,4 +106,35 @@ export const networkCodes = {
     says: 'A peer sent more frames than its window allows.',
     remedy: 'Check that all agents run the same release.',
   },
+  ADVERTISE_UNREACHABLE: {
+    exit: 3,
+    status: 'FAILED_PRECONDITION',
+    says: 'The address that the inventory wants a host to advertise cannot serve: not every other host reaches it there.',
+    remedy:
+      'Name another address or interface at `advertise`, mend the network, or leave the choice to the measurement.',
+  },
+  ADVERTISE_UNKNOWN: {
+    exit: 2,
+    status: 'INVALID_ARGUMENT',
+    says: 'The host does not have the address or the interface that the inventory wants it to advertise.',
+    remedy: 'Name one of its own at `advertise`, or leave the choice to the measurement.',
+  },
+  ADVERTISE_NONE: {
+    exit: 3,
+    status: 'FAILED_PRECONDITION',
+    says: 'A host has no address at which every other host reaches it.',
+    remedy: 'Look at the reasons here and at firewalls between the hosts, then run the same command again.',
+  },
+  PROBE_FAILED: {
+    exit: 4,
+    status: 'UNAVAILABLE',
+    says: 'The program that measures the network could not do its work on a host.',
+    remedy: 'Look at what it said, then run the same command again.',
+  },
+  PROBE_PROTOCOL: {
+    exit: 4,
+    status: 'FAILED_PRECONDITION',
+    says: 'The program that measures the network was told, or said, something that is not of its protocol.',
+    remedy: 'Deploy again, so that both sides have the same release.',
+  },
 } as const satisfies Record<string, CodeRule>;

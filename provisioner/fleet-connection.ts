@@ -4,35 +4,49 @@ import { P4Error } from '../protocol/errors.ts';
 import type { HostName } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
 import type { AgentDescription } from '../protocol/messages.ts';
-import { addressText } from '../protocol/net-address.ts';
+import { addressText, type NetAddress } from '../protocol/net-address.ts';
 import type { TlsIdentity } from '../protocol/tls-identity.ts';
 import { AgentClient } from './agent-client.ts';
-import { knownFleet, type FleetHost } from './fleet-file.ts';
+import { knownFleet, type Fleet, type FleetHost } from './fleet-file.ts';
+import { dialledAddress, ringAddresses } from './network/fleet-network.ts';
 import { ensureCertificate } from './pki.ts';
 import type { StateFolder } from './state-folder.ts';
 
 export class FleetConnection {
+  readonly #fleet: Fleet;
   readonly #hosts: ReadonlyMap<HostName, FleetHost>;
   readonly #tls: TlsIdentity;
   readonly #clients = new Map<HostName, AgentClient>();
 
-  private constructor(hosts: readonly FleetHost[], tls: TlsIdentity) {
-    this.#hosts = new Map(hosts.map((host) => [host.name, host]));
+  private constructor(fleet: Fleet, tls: TlsIdentity) {
+    this.#fleet = fleet;
+    this.#hosts = new Map(fleet.hosts.map((host) => [host.name, host]));
     this.#tls = tls;
   }
 
   /** @throws FLEET_FILE_MISSING and others of the state folder */
   static async open(state: StateFolder): Promise<FleetConnection> {
-    const hosts = await knownFleet(state);
+    const fleet = await knownFleet(state);
     const { identity } = await ensureCertificate(state, { role: 'operator' }, new Date());
-    return new FleetConnection(hosts, identity);
+    return new FleetConnection(fleet, identity);
   }
 
   get hosts(): readonly HostName[] {
     return [...this.#hosts.keys()];
   }
 
-  /** Where a host of the fleet is reached. */
+  /** Where the agent of `dialler` reaches those of a ring's hosts: over the fastest network that they share (A1). */
+  ringAddresses(hosts: readonly HostName[], dialler: HostName): ReadonlyMap<HostName, NetAddress> {
+    const addresses = ringAddresses(this.#fleet, hosts);
+    return new Map(
+      [...addresses].map(([to, address]) => [
+        to,
+        { address: dialledAddress(this.#fleet, { from: dialler, to }, address), port: this.address(to).port },
+      ]),
+    );
+  }
+
+  /** Where a host of the fleet is advertised. */
   address(host: HostName): FleetHost {
     return present(this.#hosts.get(host), 'the host is one of the fleet');
   }
@@ -51,7 +65,9 @@ export class FleetConnection {
     if (known !== undefined) return known;
     const found = this.#hosts.get(host);
     if (found === undefined) throw new P4Error('HOST_UNKNOWN', { host, known: this.hosts });
-    const { certificateName, address, port } = found;
+    const { certificateName, port } = found;
+    // The operator's machine may not be in the network that the hosts use among themselves.
+    const address = found.network?.operatorAddress ?? found.address;
     const client = AgentClient.connect({ host: certificateName, address, port, tls: this.#tls });
     this.#clients.set(host, client);
     return client;

@@ -25,6 +25,7 @@ const host = (name: string, address: string, port = 7400): FleetHost => ({
   certificateName: hostName(name),
   since: '2030-01-02T03:04:05.678Z',
   why: 'the fastest that all hosts share',
+  network: null,
 });
 
 test('where nothing was deployed there is no fleet', async () => {
@@ -37,7 +38,7 @@ test('hosts are kept in their order, for the owner only', async () => {
   const folder = newFolder();
   const hosts = [host('bee', '2001:db8::1'), host('ant', '192.0.2.1')];
   assert.deepEqual(await changeFleet(folder, () => hosts), hosts);
-  assert.deepEqual(await knownFleet(folder), hosts);
+  assert.deepEqual(await knownFleet(folder), { hosts, measurement: null });
   assert.equal(statSync(folder.fleetFile).mode & 0o777, 0o600);
   assert.equal(statSync(folder.root).mode & 0o777, 0o700);
   assert.deepEqual(readdirSync(folder.root), ['fleet.json']);
@@ -49,7 +50,7 @@ test('changes that meet are both kept', async () => {
   await Promise.all(
     names.map((name, index) => changeFleet(folder, (hosts) => [...hosts, host(name, `192.0.2.${index}`)])),
   );
-  assert.deepEqual((await knownFleet(folder)).map(({ name }) => String(name)).sort(), names);
+  assert.deepEqual((await knownFleet(folder)).hosts.map(({ name }) => String(name)).sort(), names);
 });
 
 test('hosts that are not told apart change nothing', async () => {
@@ -65,7 +66,7 @@ test('hosts that are not told apart change nothing', async () => {
       { code: 'INVALID_ARGUMENT', facts: { what: 'fleet', found, expected: 'at most 256, told apart' } },
     );
   await changeFleet(folder, (hosts) => [...hosts, host('bee', '192.0.2.1', 7500)]);
-  assert.equal((await knownFleet(folder)).length, 2);
+  assert.equal((await knownFleet(folder)).hosts.length, 2);
 });
 
 test('a file that is not what was written is refused with its lines, and not written over', async () => {

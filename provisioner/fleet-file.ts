@@ -5,6 +5,12 @@ import { canonicalIp } from '../protocol/ip-address.ts';
 import { limits } from '../protocol/limits.ts';
 import { namePatternText, plainTextPattern } from '../protocol/plan-schema.ts';
 import { compiledSchema } from '../protocol/schema-fault.ts';
+import {
+  checkHostNetwork,
+  checkMeasurement,
+  type FleetMeasurement,
+  type HostNetwork,
+} from './network/fleet-network.ts';
 import { makeOwnerFolder, ownerFileMode, readIfThere, writeDurably } from './durable-file.ts';
 import { readStateText, stateText } from './state-document.ts';
 import type { StateFolder } from './state-folder.ts';
@@ -21,7 +27,17 @@ export interface FleetHost {
   readonly since: string;
   /** Why it is this one, in a few words. */
   readonly why: string;
+  /** What was measured of it, `null` where nothing was: a host of a local fleet. */
+  readonly network: HostNetwork | null;
 }
+
+export interface Fleet {
+  readonly hosts: readonly FleetHost[];
+  /** The attempts of the latest measurement, `null` before the first. */
+  readonly measurement: FleetMeasurement | null;
+}
+
+const emptyFleet: Fleet = { hosts: [], measurement: null };
 
 /**
  * The fleet's hosts in the order they were added, `null` where there is no fleet yet.
@@ -29,15 +45,20 @@ export interface FleetHost {
  * @throws FLEET_FILE_DAMAGED, STATE_UNREADABLE
  */
 export async function readFleet(folder: StateFolder): Promise<readonly FleetHost[] | null> {
+  return (await readWholeFleet(folder))?.hosts ?? null;
+}
+
+/** As `readFleet`, with what was measured. */
+export async function readWholeFleet(folder: StateFolder): Promise<Fleet | null> {
   const text = await readIfThere(folder.fleetFile);
   return text === null ? null : parseFleet(text, folder.fleetFile);
 }
 
 /** @throws FLEET_FILE_MISSING where there is no fleet yet; else as `readFleet` */
-export async function knownFleet(folder: StateFolder): Promise<readonly FleetHost[]> {
-  const hosts = await readFleet(folder);
-  if (hosts === null) throw new P4Error('FLEET_FILE_MISSING', { file: folder.fleetFile });
-  return hosts;
+export async function knownFleet(folder: StateFolder): Promise<Fleet> {
+  const fleet = await readWholeFleet(folder);
+  if (fleet === null) throw new P4Error('FLEET_FILE_MISSING', { file: folder.fleetFile });
+  return fleet;
 }
 
 /**
@@ -51,9 +72,15 @@ export async function changeFleet(
   folder: StateFolder,
   change: (hosts: readonly FleetHost[]) => readonly FleetHost[],
 ): Promise<readonly FleetHost[]> {
+  const fleet = await changeWholeFleet(folder, ({ hosts, measurement }) => ({ hosts: change(hosts), measurement }));
+  return fleet.hosts;
+}
+
+/** As `changeFleet`, of hosts and measurement together; attempts of hosts that are gone go with them. */
+export async function changeWholeFleet(folder: StateFolder, change: (fleet: Fleet) => Fleet): Promise<Fleet> {
   await makeOwnerFolder(folder.root);
   return whileLocked(folder.fleetFile, async () => {
-    const hosts = change((await readFleet(folder)) ?? []);
+    const { hosts, measurement } = change((await readWholeFleet(folder)) ?? emptyFleet);
     const repetition = repetitionIn(hosts);
     if (repetition !== null || hosts.length > limits.fleetHosts) {
       const found = repetition ?? `${hosts.length} hosts`;
@@ -63,21 +90,29 @@ export async function changeFleet(
         expected: `at most ${limits.fleetHosts}, told apart`,
       });
     }
-    const text = stateText({ format: 1, hosts } satisfies FleetFile);
+    const fleet: Fleet = { hosts, measurement: measurement === null ? null : measurementOf(hosts, measurement) };
+    const text = stateText({ format: 2, ...fleet } satisfies FleetFile);
     await writeDurably({ path: folder.fleetFile, text, mode: ownerFileMode });
-    return hosts;
+    return fleet;
   });
 }
 
-/** The file's value. */
-interface FleetFile {
-  readonly format: 1;
-  readonly hosts: readonly HostEntry[];
+function measurementOf(hosts: readonly FleetHost[], { at, cells }: FleetMeasurement): FleetMeasurement {
+  const names = new Set(hosts.map(({ name }) => name));
+  return { at, cells: cells.filter(({ from, to }) => names.has(from) && names.has(to)) };
 }
 
-type HostEntry = Omit<FleetHost, 'name' | 'certificateName'> & {
+/** The file's value; format 1 had no measurement, and read as one it still is a fleet. */
+interface FleetFile {
+  readonly format: 1 | 2;
+  readonly hosts: readonly HostEntry[];
+  readonly measurement?: unknown;
+}
+
+type HostEntry = Omit<FleetHost, 'name' | 'certificateName' | 'network'> & {
   readonly name: string;
   readonly certificateName: string;
+  readonly network?: unknown;
 };
 
 const checkFleetFile = compiledSchema<FleetFile>({
@@ -86,7 +121,8 @@ const checkFleetFile = compiledSchema<FleetFile>({
   additionalProperties: false,
   required: ['format', 'hosts'],
   properties: {
-    format: { const: 1, description: 'the format 1' },
+    format: { enum: [1, 2], description: 'the format 1 or 2' },
+    measurement: { type: ['object', 'null'], description: 'what was measured between the hosts' },
     hosts: {
       type: 'array',
       maxItems: limits.fleetHosts,
@@ -103,22 +139,43 @@ const checkFleetFile = compiledSchema<FleetFile>({
           certificateName: { type: 'string', pattern: namePatternText, description: "a host's name" },
           since: { type: 'string', pattern: '^[0-9]{4}-[0-9T:.-]{1,30}Z$', description: 'a time' },
           why: { type: 'string', pattern: plainTextPattern, maxLength: 1000, description: 'a reason' },
+          network: { type: ['object', 'null'], description: 'what was measured of the host' },
         },
       },
     },
   },
 });
 
-function parseFleet(text: string, file: string): readonly FleetHost[] {
+function parseFleet(text: string, file: string): Fleet {
+  const damaged = (why: string | readonly string[]): P4Error => new P4Error('FLEET_FILE_DAMAGED', { file, why });
+  const { hosts, measurement = null } = fleetValue(text, file);
+  const repetition = repetitionIn(hosts);
+  if (repetition !== null) throw damaged(repetition);
+  if (measurement !== null && !checkMeasurement(measurement)) throw damaged('/measurement is not what was written');
+  return {
+    hosts: hosts.map(({ network = null, ...host }) => {
+      if (network !== null && !checkHostNetwork(network)) throw damaged(`/hosts: the network of ${host.name} is wrong`);
+      return { ...host, name: hostName(host.name), certificateName: hostName(host.certificateName), network };
+    }),
+    measurement,
+  };
+}
+
+/** A sound file may be larger than what people write by hand; only of a damaged one the lines are wanted. */
+function fleetValue(text: string, file: string): FleetFile {
+  const value = jsonOrNull(text);
+  if (checkFleetFile(value)) return value;
   const reading = readStateText(text, file, checkFleetFile);
   if (reading.kind === 'damaged') throw new P4Error('FLEET_FILE_DAMAGED', { file, why: reading.why });
-  const repetition = repetitionIn(reading.value.hosts);
-  if (repetition !== null) throw new P4Error('FLEET_FILE_DAMAGED', { file, why: repetition });
-  return reading.value.hosts.map((host) => ({
-    ...host,
-    name: hostName(host.name),
-    certificateName: hostName(host.certificateName),
-  }));
+  return reading.value;
+}
+
+function jsonOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 /** What two hosts share that they must not, `null` for nothing. */

@@ -142,7 +142,8 @@ function localAgent({ host, pid, listen }: AgentReady): LocalAgent {
 async function registerHosts(state: StateFolder, agents: readonly LocalAgent[]): Promise<void> {
   const since = new Date().toISOString();
   const entries = agents.map(({ host, address, port }): FleetHost => {
-    return { name: host, address, port, certificateName: host, since, why: 'on this machine, over loopback' };
+    const why = 'on this machine, over loopback';
+    return { name: host, address, port, certificateName: host, since, why, network: null };
   });
   const names = new Set<string>(localHosts(limits.localAgents));
   await changeFleet(state, (hosts) => [...hosts.filter(({ name }) => !names.has(name)), ...entries]);

@@ -32,7 +32,7 @@ const linkColumns = [
 export function statusLines(answers: readonly HostAnswer[], asked: RingName | null): readonly string[] {
   const rings = mergedRings(answers);
   const problems = answers.flatMap(({ host, answer }) =>
-    answer.kind === 'error' ? ['', `${host}: ${answer.error.message}`] : [],
+    answer.kind === 'error' ? ['', `${host}: ${answer.error.message}`] : missingLines(host, answer.status),
   );
   return [
     ...tableLines(hostColumns, answers.map(hostRow)),
@@ -43,11 +43,20 @@ export function statusLines(answers: readonly HostAnswer[], asked: RingName | nu
   ];
 }
 
+/** A3. */
+function missingLines(host: string, { agent }: StatusReply): readonly string[] {
+  const missing = agent?.addressMissing ?? '';
+  if (missing === '') return [];
+  return ['', `${host}: its advertised address ${missing} is not its own any more: give it back, or deploy again`];
+}
+
 /** Whether every agent answers and every ring is ready on all of its hosts. */
 export const isAllReady = (answers: readonly HostAnswer[]): boolean =>
   answers.every(
     ({ answer }) =>
-      answer.kind === 'status' && answer.status.rings.every(({ phase }) => phase === 'ready' || phase === 'linked'),
+      answer.kind === 'status' &&
+      (answer.status.agent?.addressMissing ?? '') === '' &&
+      answer.status.rings.every(({ phase }) => phase === 'ready' || phase === 'linked'),
   ) && mergedRings(answers).every(({ parts }) => parts.some(({ head, phase }) => head !== null && phase === 'ready'));
 
 function hostRow({ host, address, answer }: HostAnswer): readonly string[] {
@@ -55,7 +64,8 @@ function hostRow({ host, address, answer }: HostAnswer): readonly string[] {
   const { agent, journal, residentBytes } = answer.status;
   const journalText =
     journal === null ? '' : `${journal.state}, ${journal.records} records, ${bytesText(Number(journal.bytes))}`;
-  return [host, address, 'up', String(agent?.pid ?? ''), bytesText(Number(residentBytes)), journalText];
+  const state = (agent?.addressMissing ?? '') === '' ? 'up' : 'address missing';
+  return [host, address, state, String(agent?.pid ?? ''), bytesText(Number(residentBytes)), journalText];
 }
 
 /** One ring as its agents see it, each its own part. */

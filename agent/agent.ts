@@ -4,6 +4,7 @@ import type { P4Error } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import type { NetAddress } from '../protocol/net-address.ts';
 import type { TlsIdentity } from '../protocol/tls-identity.ts';
+import { AddressWatch } from './address-watch.ts';
 import type { Effect } from './effects.ts';
 import { openJournal, type Journal } from './journal/journal.ts';
 import { Leases } from './leases.ts';
@@ -14,11 +15,17 @@ import { Rings } from './rings.ts';
 import { startServer, type RpcServer } from './rpc/server.ts';
 import { operatorService } from './services/operator-service.ts';
 import { outerService } from './services/outer-service.ts';
+import { sliceService } from './services/slice-service.ts';
+import { SliceUploads } from './slices/slice-uploads.ts';
+import { SliceWork } from './slices/slice-work.ts';
 import { Shell, type EffectRunners } from './shell.ts';
 import { Stages } from './stages.ts';
 import { standingLoads } from './standing-loads.ts';
 import { ChildLauncher } from './stages/child-launcher.ts';
-import { removeDeadStages } from './stages/dead-stages.ts';
+import type { StageLauncher } from './stages/stage-launcher.ts';
+import { stageOrders } from './stages/stage-orders.ts';
+import { SystemdLauncher } from './stages/systemd-launcher.ts';
+import type { AgentState } from './state.ts';
 import { StatusReport } from './status-report.ts';
 import { Transcripts } from './transcripts.ts';
 
@@ -30,7 +37,9 @@ export interface AgentOptions {
 
 export interface Agent {
   readonly listen: readonly NetAddress[];
-  /** Ends streams and stages, makes the journal whole and closes it. */
+  /** What it does at the moment, on one line, for people. */
+  readonly summary: () => string;
+  /** Ends streams, ends or leaves stages, makes the journal whole and closes it. */
   stop(): Promise<void>;
 }
 
@@ -39,23 +48,48 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const { stateFolder: folder, journalLimitBytes: limitBytes } = options.config;
   const journal = await openJournal({ folder, limitBytes });
   try {
-    const { runtimeFolder } = options.config;
-    await removeDeadStages(runtimeFolder);
-    const parts = await assemble(options, journal);
-    return { listen: parts.server.listen, stop: () => stop(parts, journal, runtimeFolder) };
+    const launcher = launcherOf(options);
+    // After the journal is locked (J5): these are no stages of an agent that lives.
+    await launcher.clear(options.config.runtimeFolder);
+    const parts = await assemble(options, { journal, launcher });
+    return {
+      listen: parts.server.listen,
+      summary: () => summaryOf(parts.shell.state),
+      stop: () => stop(parts, { journal, launcher, runtimeFolder: options.config.runtimeFolder }),
+    };
   } catch (error) {
     await journal.close();
     throw error;
   }
 }
 
+function launcherOf({ config, log }: AgentOptions): StageLauncher {
+  switch (config.stages) {
+    case 'child-processes':
+      return new ChildLauncher();
+    case 'systemd':
+      return new SystemdLauncher(stageOrders(config.stageUnits), log);
+  }
+}
+
+function summaryOf({ rings }: AgentState): string {
+  const names = [...rings.values()].map((ring) => `${ring.ring} ${ring.kind === 'live' ? ring.phase.kind : 'empty'}`);
+  return names.length === 0 ? 'no ring' : names.sort().join(', ');
+}
+
 interface Parts {
   readonly shell: Shell;
   readonly stages: Stages;
   readonly server: RpcServer;
+  readonly addressWatch: AddressWatch;
 }
 
-async function assemble({ config, tls, log }: AgentOptions, journal: Journal): Promise<Parts> {
+interface Foundation {
+  readonly journal: Journal;
+  readonly launcher: StageLauncher;
+}
+
+async function assemble({ config, tls, log }: AgentOptions, { journal, launcher }: Foundation): Promise<Parts> {
   const { host } = config;
   const calls = new PendingCalls();
   const transcripts = new Transcripts();
@@ -75,7 +109,7 @@ async function assemble({ config, tls, log }: AgentOptions, journal: Journal): P
       journal.trail(hop);
     },
   });
-  const stages = new Stages({ config, launcher: new ChildLauncher(), rings, watch, state, dispatch, log });
+  const stages = new Stages({ config, launcher, rings, watch, state, dispatch, log });
   const shell = new Shell({
     initial: { host, rings: new Map(), nextIncarnation: 1 },
     journal,
@@ -86,18 +120,26 @@ async function assemble({ config, tls, log }: AgentOptions, journal: Journal): P
     log,
   });
   for (const standing of await standingLoads(journal.replay())) dispatch(standing);
+  const addressWatch = new AddressWatch(config.listen[0]?.address ?? '', log);
   const report = new StatusReport({
     state,
+    addressMissing: () => addressWatch.missing,
     journal: () => journal.stats(),
     linksOf: (load) => rings.linksOf(load),
     stageReport: (of) => stages.report(of),
+    slicesFolder: config.slicesFolder,
   });
+  const { slicesFolder, stateFolder } = config;
+  const work = new SliceWork();
+  const uploads = new SliceUploads({ folder: slicesFolder, host, work });
+  const slices = sliceService({ state, slicesFolder, stateFolder, uploads, work });
   const handlers = {
-    Agent: operatorService({ state, dispatch, calls, watch, report }),
+    Agent: { ...operatorService({ state, dispatch, calls, watch, report }), ...slices },
     Outer: outerService({ state, dispatch, calls, transcripts, leases, stages }),
   };
   const gate: Rings['answer'] = (edge, peer) => rings.answer(edge, peer);
-  return { shell, stages, server: await startServer({ config, tls, handlers, gate, log }) };
+  const server = await startServer({ config, tls, handlers, gate, log });
+  return { shell, stages, server, addressWatch };
 }
 
 interface EffectTargets {
@@ -168,11 +210,15 @@ function abandon(
   }
 }
 
-async function stop({ shell, stages, server }: Parts, journal: Journal, runtimeFolder: string): Promise<void> {
+async function stop(
+  { shell, stages, server, addressWatch }: Parts,
+  { journal, launcher, runtimeFolder }: Foundation & { readonly runtimeFolder: string },
+): Promise<void> {
+  addressWatch.stop();
   await server.stop(limits.rpcStopMs);
-  await stages.stopAll();
-  // Stages of a former agent that still were ending when this one began.
-  await removeDeadStages(runtimeFolder);
+  await stages.leave();
+  // Children of a former agent that still were ending when this one began.
+  if (!launcher.outlivesAgent) await launcher.clear(runtimeFolder);
   await shell.settled();
   await journal.close();
 }

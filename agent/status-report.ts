@@ -1,8 +1,10 @@
 /** What an agent says of itself, its rings, stages, links and journal. */
 import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { availableParallelism, totalmem } from 'node:os';
 import type { LoadId, NodeIndex, RingName } from '../protocol/ids.ts';
 import type * as messages from '../protocol/messages.ts';
+import { freeBytesFor } from '../model/slice-folder.ts';
 import { protocolVersion } from '../protocol/protocol-version.ts';
 import type { StageReport } from '../protocol/stage-control.ts';
 import type { HeadState } from './head/head-state.ts';
@@ -13,10 +15,13 @@ import { lossText } from './step-stage.ts';
 
 export interface StatusSources {
   readonly state: () => AgentState;
+  /** The advertised address where it is not this host's any more, else empty. */
+  readonly addressMissing: () => string;
   readonly journal: () => JournalStats;
   readonly linksOf: (load: LoadId) => readonly Link[];
   /** `null` when the stage does not answer in time. */
   readonly stageReport: (of: { load: LoadId; node: NodeIndex }) => Promise<StageReport | null>;
+  readonly slicesFolder: string;
 }
 
 const release = readRelease();
@@ -40,15 +45,19 @@ export class StatusReport {
     this.#sources = sources;
   }
 
-  describe(): messages.AgentDescription {
+  async describe(): Promise<messages.AgentDescription> {
+    const { state, slicesFolder } = this.#sources;
     return {
-      host: this.#sources.state().host,
+      host: state().host,
       version: release,
       protocol: protocolVersion.major,
       machineId: machineId(),
       cores: availableParallelism(),
       memoryBytes: String(totalmem()),
       pid: process.pid,
+      addressMissing: this.#sources.addressMissing(),
+      memoryAvailableBytes: String(await availableMemory()),
+      slicesFreeBytes: String(await freeBytesFor(slicesFolder)),
     };
   }
 
@@ -58,7 +67,7 @@ export class StatusReport {
     const { state, records, databaseBytes } = this.#sources.journal();
     const cpu = process.cpuUsage();
     return {
-      agent: this.describe(),
+      agent: await this.describe(),
       rings: await Promise.all(rings.map((each) => this.#ring(each))),
       journal: { state, records: String(records), bytes: String(databaseBytes) },
       cpuSeconds: (cpu.user + cpu.system) / 1e6,
@@ -123,6 +132,12 @@ function headStatus(head: HeadState): messages.HeadStatus {
     requestsFinished: String(head.finished),
     tokensEmitted: String(head.emitted),
   };
+}
+
+/** Linux's own estimate of what can be used without swapping. */
+async function availableMemory(): Promise<number> {
+  const [, kilobytes] = /^MemAvailable: +([0-9]+) kB$/m.exec(await readFile('/proc/meminfo', 'utf8')) ?? [];
+  return Number(kilobytes ?? 0) * 1024;
 }
 
 /** Empty where the machine has none. */

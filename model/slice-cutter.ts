@@ -6,7 +6,7 @@
  * same folder at once; each writes a temporary file of its own and the last rename wins, with the same content.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readdir, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises';
+import { mkdir, open, rename, rm, statfs, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { present } from '../protocol/assert.ts';
 import { P4Error } from '../protocol/errors.ts';
@@ -16,6 +16,7 @@ import { fileHash } from './file-hash.ts';
 import { GgufWriter } from './gguf-writer.ts';
 import type { ModelFile, ModelTensor } from './model-file.ts';
 import { openShard, requireUnchanged } from './model-shard.ts';
+import { cuttingSuffix, isDiskFull, removeAbandoned, syncFolder } from './slice-folder.ts';
 import { sliceFileName, type SlicePlan, type SliceTensor } from './slice-plan.ts';
 
 export interface CutRequest {
@@ -49,7 +50,7 @@ export async function cutSlice(request: CutRequest): Promise<CutSlice> {
   const result = { id: plan.id, path, bytes: plan.bytes };
   if (await isSliceThere(path, plan)) return { ...result, reused: true };
   await prepareFolder(folder, plan);
-  const temporary = join(folder, `.${plan.id}.${process.pid}.${randomBytes(6).toString('hex')}${temporarySuffix}`);
+  const temporary = join(folder, `.${plan.id}.${process.pid}.${randomBytes(6).toString('hex')}${cuttingSuffix}`);
   try {
     await writeSlice(request, temporary);
     await rename(temporary, path);
@@ -60,8 +61,6 @@ export async function cutSlice(request: CutRequest): Promise<CutSlice> {
   }
   return { ...result, reused: false };
 }
-
-const temporarySuffix = '.cutting';
 
 /** A file under a slice's name was whole when it got it; its size and header show that it still is what is planned. */
 async function isSliceThere(path: string, plan: SlicePlan): Promise<boolean> {
@@ -84,22 +83,12 @@ async function isSliceThere(path: string, plan: SlicePlan): Promise<boolean> {
 async function prepareFolder(folder: string, plan: SlicePlan): Promise<void> {
   try {
     await mkdir(folder, { recursive: true });
-    await removeAbandoned(folder);
+    await removeAbandoned(folder, Date.now());
     const { bavail, bsize } = await statfs(folder);
     const freeBytes = bavail * bsize;
     if (freeBytes < plan.bytes) throw new P4Error('SLICE_NO_SPACE', { folder, neededBytes: plan.bytes, freeBytes });
   } catch (error) {
     throw writeFailure(error, { folder, plan });
-  }
-}
-
-/** A cutter that writes touches its file all the time; one untouched for so long has no cutter any more. */
-async function removeAbandoned(folder: string): Promise<void> {
-  for (const name of await readdir(folder)) {
-    if (!name.startsWith('.') || !name.endsWith(temporarySuffix)) continue;
-    const path = join(folder, name);
-    const found = await stat(path).catch(() => null);
-    if (found !== null && Date.now() - found.mtimeMs > limits.abandonedCutMs) await rm(path, { force: true });
   }
 }
 
@@ -179,21 +168,10 @@ function shardAt(model: ModelFile, index: number): ModelFile['shards'][number] {
   return present(model.shards[index], 'a tensor lies in a shard of its model');
 }
 
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
-const noSpaceCodes: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
-
 function writeFailure(error: unknown, { folder, plan }: { folder: string; plan: SlicePlan }): unknown {
   if (!(error instanceof Error) || !('code' in error) || error instanceof P4Error) return error;
   const reason = error.message;
-  return noSpaceCodes.has(String(error.code))
+  return isDiskFull(error)
     ? new P4Error('SLICE_NO_SPACE', { folder, neededBytes: plan.bytes, reason }, error)
     : new P4Error('SLICE_UNWRITABLE', { folder, reason }, error);
 }

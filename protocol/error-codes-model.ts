@@ -98,4 +98,28 @@ export const modelCodes = {
     says: 'The file is not the slice that the load names.',
     remedy: 'Remove the file and load the plan again; it is cut anew.',
   },
+  SLICE_DAMAGED: {
+    exit: 4,
+    status: 'ABORTED',
+    says: 'The slice that came is not the one that was sent.',
+    remedy: 'Load the plan again; if it fails again, check the disk and the memory of the host.',
+  },
+  SLICE_BUSY: {
+    exit: 4,
+    status: 'ABORTED',
+    says: 'Somebody else sends this slice to the host at the moment.',
+    remedy: 'Wait until that has ended and load the plan again.',
+  },
+  MODEL_DIFFERS: {
+    exit: 2,
+    status: 'FAILED_PRECONDITION',
+    says: 'The hosts do not have the same model file at the path in the plan.',
+    remedy: 'Put one and the same file on every host, then load the plan again.',
+  },
+  PLAN_DOES_NOT_FIT: {
+    exit: 3,
+    status: 'FAILED_PRECONDITION',
+    says: 'The plan needs more memory or disk than its hosts have free.',
+    remedy: 'Free what is missing, lower context or sessions, or put layers on other hosts.',
+  },
 } as const satisfies Record<string, CodeRule>;

@@ -5,21 +5,25 @@
  * another meaning.
  */
 
+import { deployCodes } from './error-codes-deploy.ts';
 import { journalCodes } from './error-codes-journal.ts';
 import { modelCodes } from './error-codes-model.ts';
 import { networkCodes } from './error-codes-network.ts';
 import { operatorCodes } from './error-codes-operator.ts';
 import { ringCodes } from './error-codes-ring.ts';
+import { sshCodes } from './error-codes-ssh.ts';
 import { stageCodes } from './error-codes-stage.ts';
 import type { CodeRule } from './error-rule.ts';
 
 export const errorCodes = {
   ...operatorCodes,
+  ...deployCodes,
   ...modelCodes,
   ...stageCodes,
   ...ringCodes,
   ...networkCodes,
   ...journalCodes,
+  ...sshCodes,
 } as const satisfies Record<string, CodeRule>;
 
 export type ErrorCode = keyof typeof errorCodes;

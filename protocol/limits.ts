@@ -93,6 +93,16 @@ const bounds = {
   stageExitMs: 500,
   /** Time for a stage to end after it was told to; then it is killed. */
   stageStopMs: 5_000,
+  /** Least limit of a stage's memory, in MiB: the program alone takes a third of it. */
+  stageLeastMemoryMiB: 256,
+  /** Most of it: 16 TiB, more than any host has. */
+  stageMostMemoryMiB: 16 * 1024 * 1024,
+  /** Time for systemd, or the unit that serves requests, to take an order to start or stop a stage. */
+  stageOrderMs: 10_000,
+  /** Bytes of what a unit's stage said that are kept in its folder, in memory, after its agent has read them. */
+  stageLogBytes: 1024 * 1024,
+  /** Longest time between two words to the service manager: a status that people look at is that old. */
+  serviceStatusMs: 10_000,
   /** Time for an agent to reach its neighbour when a ring is linked. */
   linkMs: 10_000,
   /** Time for the probe token to go all the way round. */
@@ -117,6 +127,22 @@ const bounds = {
   modelExperts: 1024,
   /** Age from which an unfinished slice that nobody writes to is removed. */
   abandonedCutMs: 3_600_000,
+  /** Age from which the part of an upload that was cut short is removed: a week to go on with it. */
+  abandonedUploadMs: 604_800_000,
+  /** Bytes of one piece of a slice on its way to a host: what an agent unpacks between two tokens. */
+  sliceChunkBytes: 256 * 1024,
+  /** Slices that one host is sent at once: a disk writes a few streams as fast as many. */
+  sliceUploads: 2,
+  /** Threads of an agent that hash and cut; more would take the stages' cores. */
+  sliceTasks: 2,
+  /** Tries of one upload that make no way before it is given up: an agent that starts again, or sees a dead sender, is back. */
+  sliceUploadTries: 25,
+  /** Time between two tries of an upload, and between two looks at one of somebody else. */
+  sliceRetryMs: 1_000,
+  /** Slices that one call may ask about or remove. */
+  slicesAsked: 4096,
+  /** Characters of a path: Linux allows 4096 bytes. */
+  pathCharacters: 4096,
   /** Bytes held at once while weights are copied or hashed. */
   copyBufferBytes: 4 * 1024 * 1024,
   /** Time for an agent to answer on its addresses after its start: it verifies its journal first. */
@@ -177,6 +203,90 @@ const bounds = {
   journalHopBatch: 64,
   /** Hops that are written without a commit: an agent without a head commits nothing while its rings run. */
   journalLoneHops: 1024,
+  /** Time for a TCP connection to a host's ssh port: two resends of a lost packet, over any distance. */
+  sshConnectMs: 10_000,
+  /** Time for the ssh handshake and the login; a host that asks its name service first takes most of it. */
+  sshLoginMs: 30_000,
+  /** Tries of a connection that breaks off before the server says who it is: sshd turns some away when many come. */
+  sshConnectTries: 4,
+  /** Pause before such a try, at first; each next one is doubled. */
+  sshRetryMs: 250,
+  /** Quiet time on a connection after which the host is asked whether it lives. */
+  sshKeepaliveMs: 5_000,
+  /** Quiet time after which a connection counts as lost: three such questions and their answers. */
+  sshSilenceMs: 20_000,
+  /** Commands at once on one connection: sshd allows ten sessions by default, and two stay free to end others. */
+  sshCommands: 8,
+  /** Time for a shell to start on the host, sudo's delay after a wrong password included. */
+  sshShellMs: 30_000,
+  /** Time for an ended command to be gone; then its channel is left to itself. */
+  sshEndMs: 5_000,
+  /** Bytes that a login shell may print before a script starts. */
+  sshPreambleBytes: 256 * 1024,
+  /** Bytes that a command which is not streamed may print. */
+  sshOutputBytes: 64 * 1024 * 1024,
+  /** Bytes kept of what a command says on standard error: its last ones. */
+  sshErrorBytes: 64 * 1024,
+  /** Bytes given to a channel at once: enough for a full window to be on its way while more is read. */
+  sshChunkBytes: 256 * 1024,
+  /** Hosts that are connected to at once: each takes a key exchange's worth of the processor. */
+  sshForks: 16,
+  /** Machines on the way to one host. */
+  sshHops: 8,
+  /** Files that ssh's configuration includes, one in another. */
+  sshConfigDepth: 16,
+  /** Wrong answers to one question for a secret; sudo itself allows three tries. */
+  secretTries: 3,
+  /** Bytes of a secret: what fits a line of a terminal. */
+  secretBytes: 4096,
+  /** Bytes of a file that is sent and put in its place by one command; larger ones can be resumed. */
+  uploadWholeBytes: 256 * 1024,
+  /** Addresses of one host that are probed: more are those of containers, whose bridges were made last. */
+  probeAddresses: 64,
+  /** Probes under way at once on one host: each holds a connection and at most a large frame. */
+  probeOrders: 64,
+  /** Bytes of one line between operator and probe program: all addresses of a host, with room. */
+  probeLineBytes: 256 * 1024,
+  /** Time for the probe program to look at its host and listen. */
+  probeBeginMs: 15_000,
+  /** Time for a connection to a probe program, and then for each of its answers; a WAN takes a third of it. */
+  probeAnswerMs: 1_500,
+  /** Round trips of which the shortest counts. */
+  probePings: 5,
+  /** Bytes of the large frame that a probe sends at once: seven jumbo frames, to meet every MTU on the way. */
+  probeFrameBytes: 64 * 1024,
+  /** Time for that frame to go and to come back; TCP resends at least twice in it. */
+  probeFrameMs: 2_000,
+  /** Time of a burst in one direction: TCP has reached its speed on a LAN by then. */
+  probeBurstMs: 100,
+  /** Bytes of a burst in one direction: 10 Gb/s for half of its time. */
+  probeBurstBytes: 64 * 1024 * 1024,
+  /** Life of a probe program: a fleet of the largest size is measured in it. */
+  probeLifeMs: 1_800_000,
+  /** Time between two looks of an agent at whether its advertised address is still its own. */
+  addressCheckMs: 3_000,
+  /** Bytes from which a file's hash is remembered between commands: smaller ones are read faster than looked up. */
+  rememberedHashBytes: 1024 * 1024,
+  /** Bytes from which a file of a release is sent by itself; smaller ones go together, in one stream. */
+  loneObjectBytes: 16 * 1024 * 1024,
+  /** Bytes of files that are sent together: it is there twice on the host until they are taken apart. */
+  packBytes: 64 * 1024 * 1024,
+  /** Bytes sent to a host to see how fast it takes them. */
+  paceSampleBytes: 4 * 1024 * 1024,
+  /** Bytes a second above which compression slows sending down: gzip takes 50 to 65 MB/s and leaves 40 % of Node. */
+  compressBelowRate: 30 * 1024 * 1024,
+  /** Bytes of a release that are read at once while it is sent. */
+  sendChunkBytes: 256 * 1024,
+  /** Free bytes that a host keeps beyond what it is sent: journals of running rings are on the same disk. */
+  hostSpareBytes: 64 * 1024 * 1024,
+  /** Releases that stay on a host besides the one in use: what somebody may want to go back to. */
+  keptReleases: 2,
+  /** Time for the agent of a new release to answer on its advertised address; then its host goes back. */
+  releaseProofMs: 30_000,
+  /** Lines of what a program on a host said last that an error shows. */
+  saidLines: 12,
+  /** Hosts that a deployment works on at once. */
+  deployForks: 16,
   /** Time for an agent to answer a call that only asks or notes something. */
   answerMs: 10_000,
   /** Time for an agent to say that it took a ring down: its stages get `stageStopMs`, then are killed. */

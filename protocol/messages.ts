@@ -19,6 +19,12 @@ export interface AgentDescription {
   readonly cores: number;
   readonly memoryBytes: Uint64Text;
   readonly pid: number;
+  /** The advertised address where it is no longer the host's own (A3), else empty. */
+  readonly addressMissing: string;
+  /** What could be used without swapping, as the kernel estimates it. */
+  readonly memoryAvailableBytes: Uint64Text;
+  /** Room on the file system of the folder of slices. */
+  readonly slicesFreeBytes: Uint64Text;
 }
 
 export interface LoadRequest {

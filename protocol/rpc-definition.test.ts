@@ -4,6 +4,7 @@ import { suite, test } from 'node:test';
 import type * as messages from './messages.ts';
 import { callDefinition } from './rpc-definition.ts';
 import { methodKinds, type MethodName, type ReplyOf, type RequestOf, type ServiceName } from './rpc-services.ts';
+import type * as slices from './slice-messages.ts';
 
 const maximum = '18446744073709551615';
 const ring = { ring: 'story', generation: maximum };
@@ -12,7 +13,8 @@ const request = { ...session, request: 9 };
 
 const description: messages.AgentDescription = {
   ...{ host: 'alpha', version: '0.1.0', protocol: 1, machineId: 'm', cores: 2 },
-  ...{ memoryBytes: '9007199254740993', pid: 4_294_967_295 },
+  ...{ memoryBytes: '9007199254740993', pid: 4_294_967_295, addressMissing: '192.0.2.1' },
+  ...{ memoryAvailableBytes: '4096', slicesFreeBytes: '8192' },
 };
 
 const node: messages.NodeStatus = {
@@ -55,6 +57,11 @@ const submit: messages.SubmitRequest = {
   ...{ prompt: 'text', text: 'Once upon a time' },
 };
 
+const sliceMemory: slices.SliceMemoryMessage = {
+  ...{ weightBytes: maximum, headerBytes: '5', tokens: 6, layers: 7, keyElements: 8, valueElements: 9 },
+  ...{ hiddenWidth: 10, innerWidth: 11, vocabularySize: 12, keepsOrder: true, isHead: true, isTail: true },
+};
+
 /** One sample of every request and reply, with no field at its default. */
 const samples: {
   readonly [Service in ServiceName]: {
@@ -77,6 +84,36 @@ const samples: {
     Probe: { request: ring, reply: { roundMs: 2.5 } },
     Unload: { request: ring, reply: { stages: 4 } },
     Status: { request: { ring: 'story' }, reply: statusReply },
+    ListSlices: {
+      request: {},
+      reply: {
+        slices: [{ sliceId: 's', bytes: maximum, rings: ['story'], lastUsedMs: '7' }],
+        unfinishedBytes: '9',
+      },
+    },
+    SliceState: {
+      request: { sliceIds: ['s', 't'] },
+      reply: { slices: [{ sliceId: 's', isPresent: true, bytes: '5', isReceiving: true }] },
+    },
+    ReceiveSlice: {
+      request: { part: 'begin', begin: { sliceId: 's', bytes: maximum, sha256: 'h', offset: '3' } },
+      reply: { sliceId: 's', bytes: maximum },
+    },
+    RemoveSlices: { request: { sliceIds: ['s'] }, reply: { removed: ['s'], kept: ['t'] } },
+    DescribeModel: {
+      request: { path: '/m', slices: [{ first: 1, last: 2 }] },
+      reply: {
+        news: 'model',
+        model: {
+          ...{ modelHash: 'h', architecture: 'llama', layers: 8, contextTokens: 64, bytes: '9', cutsAfter: [0, 1] },
+          slices: [{ fault: 'f', sliceId: 's', bytes: '7', memory: sliceMemory }],
+        },
+      },
+    },
+    CutSlice: {
+      request: { path: '/m', layers: { first: 1, last: 2 }, sliceId: 's' },
+      reply: { news: 'progress', progress: { doneBytes: '1', totalBytes: '2' } },
+    },
   },
   Outer: {
     OpenSession: { request: { ...ring, lingerMs: 500 }, reply: { session: 1, contextTokens: 2048 } },
@@ -113,7 +150,7 @@ suite('messages.ts', () => {
         roundTrip<ServiceName>(service, name as MethodName<ServiceName>);
         calls++;
       }
-    assert.equal(calls, 12);
+    assert.equal(calls, 18);
   });
 
   test('has the other choices of a choice', () => {
@@ -123,6 +160,9 @@ suite('messages.ts', () => {
     };
     const definition = callDefinition('Outer', 'Submit');
     assert.deepEqual(plain(definition.requestDeserialize(definition.requestSerialize(tokens))), tokens);
+    const chunk: slices.SliceChunk = { part: 'data', data: Buffer.from([0, 255, 7]) };
+    const receive = callDefinition('Agent', 'ReceiveSlice');
+    assert.deepEqual(plain(receive.requestDeserialize(receive.requestSerialize(chunk))), plain(chunk));
     const gather = callDefinition('Outer', 'Gather');
     const end: messages.GatherEvent = {
       event: 'end',

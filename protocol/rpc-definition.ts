@@ -67,6 +67,7 @@ function loadDefinitions(): void {
 }
 
 function kindOf(method: Pick<MethodDefinition<object, object>, 'requestStream' | 'responseStream'>): MethodKind {
-  assert(!method.requestStream, 'only Ring.Hops streams requests');
+  assert(!method.requestStream || !method.responseStream, 'only Ring.Hops streams both ways');
+  if (method.requestStream) return 'client-stream';
   return method.responseStream ? 'server-stream' : 'unary';
 }

@@ -3,6 +3,7 @@
  * against them when it is read.
  */
 import type * as messages from './messages.ts';
+import type * as slices from './slice-messages.ts';
 
 /** One request, one reply. */
 export interface Unary<Request, Reply> {
@@ -18,6 +19,13 @@ export interface ServerStream<Request, Event> {
   readonly reply: Event;
 }
 
+/** A stream of requests, one reply. */
+export interface ClientStream<Request, Reply> {
+  readonly kind: 'client-stream';
+  readonly request: Request;
+  readonly reply: Reply;
+}
+
 export interface AgentMethods {
   readonly Describe: Unary<messages.DescribeRequest, messages.AgentDescription>;
   readonly Load: ServerStream<messages.LoadRequest, messages.LoadProgress>;
@@ -25,6 +33,12 @@ export interface AgentMethods {
   readonly Probe: Unary<messages.RingCommand, messages.ProbeReply>;
   readonly Unload: Unary<messages.RingCommand, messages.UnloadReply>;
   readonly Status: Unary<messages.StatusRequest, messages.StatusReply>;
+  readonly ListSlices: Unary<slices.ListSlicesRequest, slices.SliceList>;
+  readonly SliceState: Unary<slices.SliceStateRequest, slices.SliceStateReply>;
+  readonly ReceiveSlice: ClientStream<slices.SliceChunk, slices.SliceReceived>;
+  readonly RemoveSlices: Unary<slices.RemoveSlicesRequest, slices.RemoveSlicesReply>;
+  readonly DescribeModel: ServerStream<slices.DescribeModelRequest, slices.ModelNews>;
+  readonly CutSlice: ServerStream<slices.CutSliceRequest, slices.CutNews>;
 }
 
 export interface OuterMethods {
@@ -44,7 +58,7 @@ export interface Services {
 
 export type ServiceName = keyof Services;
 export type MethodName<Service extends ServiceName> = keyof Services[Service] & string;
-export type MethodKind = 'unary' | 'server-stream';
+export type MethodKind = 'unary' | 'server-stream' | 'client-stream';
 
 /** Names of a service's methods of one kind. */
 export type MethodOfKind<Service extends ServiceName, Kind extends MethodKind> = {
@@ -78,6 +92,12 @@ export const methodKinds: KindTable = {
     Probe: 'unary',
     Unload: 'unary',
     Status: 'unary',
+    ListSlices: 'unary',
+    SliceState: 'unary',
+    ReceiveSlice: 'client-stream',
+    RemoveSlices: 'unary',
+    DescribeModel: 'server-stream',
+    CutSlice: 'server-stream',
   },
   Outer: {
     OpenSession: 'server-stream',

@@ -3,8 +3,17 @@
  *
  * Every failure is a `P4Error`: the one the agent answered with, or what kept the call from being answered.
  */
-import { Metadata, status, type ClientReadableStream, type ServiceError } from '@grpc/grpc-js';
+import { once, type EventEmitter } from 'node:events';
 
+import {
+  Metadata,
+  status,
+  type ClientReadableStream,
+  type ClientWritableStream,
+  type ServiceError,
+} from '@grpc/grpc-js';
+
+import { present } from '../protocol/assert.ts';
 import { P4Error } from '../protocol/errors.ts';
 import { callDefinition } from '../protocol/rpc-definition.ts';
 import type { CallStatus } from '../protocol/rpc-error.ts';
@@ -115,6 +124,51 @@ export class AgentClient {
     }
   }
 
+  /**
+   * Sends a stream of requests, as fast as the agent takes them, and waits for the answer. An answer that comes before all
+   * is sent ends the sending.
+   * @throws what `call` throws, and what the iteration of `requests` does
+   */
+  async upload<Service extends ServiceName, Name extends MethodOfKind<Service, 'client-stream'>>(
+    method: readonly [Service, Name],
+    requests: AsyncIterable<RequestOf<Service, Name>>,
+    options: CallOptions,
+  ): Promise<ReplyOf<Service, Name>> {
+    throwIfAborted(options.signal);
+    const definition = callDefinition(...method);
+    const over = new AbortController();
+    let call: ClientWritableStream<RequestOf<Service, Name>> | null = null;
+    const answer = new Promise<ReplyOf<Service, Name>>((resolve, reject) => {
+      call = this.#channel.client.makeClientStreamRequest(
+        definition.path,
+        definition.requestSerialize,
+        definition.responseDeserialize,
+        new Metadata(),
+        grpcOptions(options),
+        (error, reply) => {
+          over.abort();
+          if (error !== null) reject(error);
+          else if (reply !== undefined) resolve(reply);
+          else reject(new P4Error('RPC_FAILED', { why: 'no reply' }));
+        },
+      );
+    });
+    const stream = present<ClientWritableStream<RequestOf<Service, Name>>>(call, 'a call begins at once');
+    const cancel = (): void => {
+      stream.cancel();
+    };
+    options.signal?.addEventListener('abort', cancel, { once: true });
+    try {
+      const [reply] = await Promise.all([answer, sendAll(stream, requests, over.signal)]);
+      return reply;
+    } catch (error) {
+      stream.cancel();
+      throw await this.#failure(error, method.join('.'), options.signal);
+    } finally {
+      options.signal?.removeEventListener('abort', cancel);
+    }
+  }
+
   /** Calls under way fail with CANCELLED. */
   close(): void {
     this.#channel.close();
@@ -125,6 +179,31 @@ export class AgentClient {
     if (signal?.aborted === true && error.code === status.CANCELLED) return reasonOf(signal);
     const { code, details, metadata }: CallStatus = error;
     return this.#channel.failure({ code, details, metadata }, method);
+  }
+}
+
+/** Writes all requests and ends the stream; stops without a word once the call is over: its answer says why. */
+async function sendAll<Request>(
+  stream: ClientWritableStream<Request>,
+  requests: AsyncIterable<Request>,
+  over: AbortSignal,
+): Promise<void> {
+  // The answer has the same error.
+  stream.on('error', () => undefined);
+  for await (const request of requests) {
+    if (over.aborted) return;
+    if (!stream.write(request)) await drained(stream, over);
+  }
+  if (over.aborted) return;
+  stream.end();
+}
+
+/** Returns when there is room again, or when the call is over. */
+async function drained(stream: EventEmitter, over: AbortSignal): Promise<void> {
+  try {
+    await once(stream, 'drain', { signal: over });
+  } catch (error) {
+    if (!over.aborted) throw error;
   }
 }
 

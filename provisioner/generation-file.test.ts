@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { P4Error } from '../protocol/errors.ts';
-import { ringName } from '../protocol/ids.ts';
+import { ringName, sliceId } from '../protocol/ids.ts';
 import { planDigest } from '../protocol/plan-digest.ts';
 import { parsePlan } from '../protocol/plan-document.ts';
 import type { Plan } from '../protocol/plan.ts';
@@ -13,6 +13,7 @@ import {
   keepGeneration,
   knownGeneration,
   readGeneration,
+  readGenerations,
   type KeptGeneration,
 } from './generation-file.ts';
 import { stateFolder, type StateFolder } from './state-folder.ts';
@@ -36,10 +37,11 @@ function planWith(stages: string): Plan {
 const plan = planWith('{ host: ant, layers: 0-3, threads: 3 }, { host: bee, layers: 4, device: { gpu: 0 } }');
 const otherPlan = planWith('{ host: ant, layers: 0-4 }');
 const ring = ringName('tales');
+const slice = sliceId('5'.repeat(64));
 const now = new Date('2030-01-02T03:04:05.678Z');
 
 const freshAfter = (former: KeptGeneration | null, of = plan): KeptGeneration =>
-  freshGeneration({ plan: of, planFile: '/plans/tales.yaml', now }, former);
+  freshGeneration({ plan: of, planFile: '/plans/tales.yaml', slices: [slice], now }, former);
 
 async function keptFirst(folder: StateFolder): Promise<KeptGeneration> {
   const first = freshAfter(null);
@@ -83,6 +85,7 @@ test('the file has the generation as a decimal text, and the plan after defaults
     createdAt: '2030-01-02T03:04:05.678Z',
     formerGeneration: null,
     planFile: '/plans/tales.yaml',
+    slices: [slice],
     plan: {
       ring: 'tales',
       model: 't.gguf',
@@ -168,4 +171,16 @@ test('a file that is not what was written is refused, and the refusal does not t
     });
     await assert.rejects(keepGeneration(folder, first, null), /./, 'and it is not written over');
   }
+});
+
+test('all that was kept is read at once, and a file of an earlier release names no slices', async () => {
+  const folder = newFolder();
+  assert.deepEqual(await readGenerations(folder), []);
+  const first = await keptFirst(folder);
+  assert.deepEqual(await readGenerations(folder), [first]);
+  const file = join(folder.generations, 'tales.json');
+  const value = JSON.parse(readFileSync(file, 'utf8')) as Record<string, unknown>;
+  delete value['slices'];
+  writeFileSync(file, JSON.stringify(value));
+  assert.deepEqual(await readGenerations(folder), [{ ...first, slices: [] }]);
 });

@@ -7,17 +7,29 @@
  * - G6: what stands is told again from it.
  */
 import { randomBytes } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { assert } from '../protocol/assert.ts';
 import { P4Error } from '../protocol/errors.ts';
 import { nextGeneration } from '../protocol/generation.ts';
-import { generation, loadId, ringName, type Generation, type RingName } from '../protocol/ids.ts';
+import {
+  generation,
+  isName,
+  loadId,
+  ringName,
+  sliceId,
+  type Generation,
+  type RingName,
+  type SliceId,
+} from '../protocol/ids.ts';
+import { limits } from '../protocol/limits.ts';
 import { planDigest } from '../protocol/plan-digest.ts';
 import { parsePlan, planFileOf } from '../protocol/plan-document.ts';
 import { namePatternText } from '../protocol/plan-schema.ts';
 import type { Plan } from '../protocol/plan.ts';
 import { parsedOrNull } from '../protocol/plain-value.ts';
 import { compiledSchema } from '../protocol/schema-fault.ts';
+import { systemCode } from '../protocol/tls-identity.ts';
 import { makeOwnerFolder, ownerFileMode, readIfThere, writeDurably } from './durable-file.ts';
 import { keptPhases, type KeptLoad, type KeptPhase, type LoadName } from './loader-step.ts';
 import { readStateText, stateText } from './state-document.ts';
@@ -29,6 +41,8 @@ export interface KeptGeneration extends KeptLoad {
   readonly plan: Plan;
   /** Absolute path of the file the plan was read from: the plan's relative paths start there. */
   readonly planFile: string;
+  /** Of each stage, in ring order; empty in files that an earlier release wrote. */
+  readonly slices: readonly SliceId[];
   /** When the generation was chosen, ISO 8601. */
   readonly createdAt: string;
   /** The ring's greatest generation before this one, `null` for the first. */
@@ -39,6 +53,7 @@ export interface KeptGeneration extends KeptLoad {
 export interface FreshLoad {
   readonly plan: Plan;
   readonly planFile: string;
+  readonly slices: readonly SliceId[];
   readonly now: Date;
 }
 
@@ -62,13 +77,27 @@ export async function knownGeneration(folder: StateFolder, ring: RingName): Prom
   return kept;
 }
 
+/** The newest load of every ring that was loaded from here, by name. @throws as `readGeneration` */
+export async function readGenerations(folder: StateFolder): Promise<readonly KeptGeneration[]> {
+  const names = await readdir(folder.generations).catch((error: unknown) => {
+    if (systemCode(error) === 'ENOENT') return [];
+    throw new P4Error('STATE_UNREADABLE', { path: folder.generations, why: systemCode(error) }, error);
+  });
+  const rings = names.filter((name) => name.endsWith('.json') && isName(name.slice(0, -5))).sort();
+  const kept = await Promise.all(rings.map((name) => readGeneration(folder, ringName(name.slice(0, -5)))));
+  return kept.filter((one) => one !== null);
+}
+
 /**
  * A load under a number of its own, not yet kept.
  *
  * @param former what `readGeneration` says of the ring
  * @throws GENERATIONS_EXHAUSTED
  */
-export function freshGeneration({ plan, planFile, now }: FreshLoad, former: KeptGeneration | null): KeptGeneration {
+export function freshGeneration(
+  { plan, planFile, slices, now }: FreshLoad,
+  former: KeptGeneration | null,
+): KeptGeneration {
   const { ring } = plan;
   return {
     ...freshName(ring, former),
@@ -76,6 +105,7 @@ export function freshGeneration({ plan, planFile, now }: FreshLoad, former: Kept
     phase: 'loading',
     plan,
     planFile,
+    slices,
     createdAt: now.toISOString(),
     former: former?.generation ?? null,
   };
@@ -126,6 +156,7 @@ interface GenerationFile {
   readonly createdAt: string;
   readonly formerGeneration: string | null;
   readonly planFile: string;
+  readonly slices?: readonly string[];
   /** As a plan file has it. */
   readonly plan: object;
 }
@@ -158,6 +189,12 @@ const checkGenerationFile = compiledSchema<GenerationFile>({
     createdAt: { type: 'string', pattern: '^[0-9]{4}-[0-9T:.-]{1,30}Z$', description: 'a time' },
     formerGeneration: { type: ['string', 'null'], pattern: decimal, description: 'a decimal number, or null' },
     planFile: { type: 'string', pattern: '^/', description: 'an absolute path' },
+    slices: {
+      type: 'array',
+      maxItems: limits.stages,
+      description: 'a list of slice ids',
+      items: { type: 'string', pattern: '^[0-9a-f]{64}$', description: '64 hexadecimal digits' },
+    },
     plan: { type: 'object', description: 'a plan' },
   },
 });
@@ -173,6 +210,7 @@ const generationText = (kept: KeptGeneration): string =>
     createdAt: kept.createdAt,
     formerGeneration: kept.former?.toString() ?? null,
     planFile: kept.planFile,
+    slices: kept.slices,
     plan: planFileOf(kept.plan),
   } satisfies GenerationFile);
 
@@ -197,6 +235,7 @@ function parseGeneration(text: string, file: string, ring: RingName): KeptGenera
     phase: value.phase,
     plan: plan.plan,
     planFile: value.planFile,
+    slices: (value.slices ?? []).map(sliceId),
     createdAt: value.createdAt,
     former,
   };

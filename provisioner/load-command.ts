@@ -3,12 +3,13 @@ import type { Command } from 'commander';
 
 import { P4Error } from '../protocol/errors.ts';
 import { layersText, type Device, type Plan } from '../protocol/plan.ts';
-import type { CutSlice } from '../model/slice-cutter.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
 import { FleetConnection } from './fleet-connection.ts';
 import { generationPath } from './generation-path.ts';
 import type { LoadOutcome } from './loader-step.ts';
 import { openPlan } from './opened-plan.ts';
+import type { PlannedSlice } from './plan-model.ts';
+import type { Delivered } from './slice-delivery.ts';
 import { loadRing } from './ring-load.ts';
 import { chosenState, stateOptionText } from './state-option.ts';
 import type { StateFolder } from './state-folder.ts';
@@ -38,8 +39,8 @@ async function load(planPath: string, state: StateFolder, context: CommandContex
   const opened = await openPlan(planPath);
   const fleet = await FleetConnection.open(state);
   try {
-    const { outcome, isMended, slices } = await loadRing({ opened, state, fleet }, context);
-    reportLoad(context.terminal, { plan: opened.plan, state, slices, outcome, isMended });
+    const { outcome, isMended, slices, delivered } = await loadRing({ opened, state, fleet }, context);
+    reportLoad(context.terminal, { plan: opened.plan, state, slices, delivered, outcome, isMended });
   } finally {
     fleet.close();
   }
@@ -49,18 +50,24 @@ async function load(planPath: string, state: StateFolder, context: CommandContex
 export interface LoadReport {
   readonly plan: Plan;
   readonly state: StateFolder;
-  readonly slices: readonly CutSlice[];
+  readonly slices: readonly PlannedSlice[];
+  readonly delivered: readonly Delivered[];
   readonly outcome: LoadOutcome;
   readonly isMended: boolean;
 }
 
 /** @throws the failure of a load that failed, with what became of its parts */
-export function reportLoad(terminal: Terminal, { plan, state, slices, outcome, isMended }: LoadReport): void {
+export function reportLoad(terminal: Terminal, report: LoadReport): void {
+  const { plan, state, slices, delivered, outcome, isMended } = report;
   if (outcome.kind === 'failed') throw loadFailure(terminal, outcome);
   const { generation } = outcome.load;
   const file = generationPath(state, plan.ring);
   const again = isMended ? 'was lost, and is ready again' : 'stands as it was loaded before';
   const how = outcome.replayed ? again : 'is ready';
+  if (delivered.length > 0) {
+    const parts = delivered.map(({ host, sentBytes }) => `${bytesText(sentBytes)} to ${host}`);
+    terminal.line(`Sent ${parts.join(', ')}.`);
+  }
   terminal.line(`Ring ${plan.ring} ${how}: generation ${generation}, written in ${file}`);
   terminal.line(stageTable(plan, slices).join('\n'));
   terminal.event({
@@ -70,6 +77,7 @@ export function reportLoad(terminal: Terminal, { plan, state, slices, outcome, i
     generationFile: file,
     replayed: outcome.replayed,
     mended: outcome.replayed && isMended,
+    delivered,
     stages: plan.stages.map(({ index, host, layers, device, threads }) => ({
       ...{ node: index, host, layers: layersText(layers), device: deviceText(device), threads },
       ...{ sliceId: slices[index]?.id, bytes: slices[index]?.bytes },
@@ -91,7 +99,7 @@ function loadFailure(terminal: Terminal, outcome: Extract<LoadOutcome, { kind: '
 }
 
 /** One line for each stage. */
-export const stageTable = (plan: Plan, slices: readonly CutSlice[]): readonly string[] =>
+export const stageTable = (plan: Plan, slices: readonly PlannedSlice[]): readonly string[] =>
   tableLines(
     [
       { title: 'stage', align: 'right' },

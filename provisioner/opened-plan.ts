@@ -4,8 +4,6 @@
 import { open } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 
-import { legalCuts, sliceFault } from '../model/layer-cut.ts';
-import { openModel, type ModelFile } from '../model/model-file.ts';
 import { P4Error } from '../protocol/errors.ts';
 import { faultsError, orderedFaults, type Fault } from '../protocol/fault.ts';
 import type { HostName } from '../protocol/ids.ts';
@@ -15,6 +13,7 @@ import { planDigest } from '../protocol/plan-digest.ts';
 import { parsePlan, type PlanDocument } from '../protocol/plan-document.ts';
 import { checkPlanHosts, checkPlanLayers, checkPlanThreads } from '../protocol/plan-fit.ts';
 import { layersText, type Plan } from '../protocol/plan.ts';
+import { planLayersOf, type ModelShape } from './plan-model.ts';
 
 export interface OpenedPlan {
   /** Absolute. */
@@ -47,40 +46,30 @@ export interface FleetFacts {
 }
 
 /**
- * Opens the plan's model and confirms that the plan fits it and the fleet's hosts.
- * @throws PLAN_INVALID with every fault; what `openModel` throws
+ * Confirms that a plan fits its model and the fleet's hosts.
+ * @throws PLAN_INVALID with every fault
  */
-export async function openPlanModel(opened: OpenedPlan, { hosts, cores }: FleetFacts): Promise<ModelFile> {
-  const { document, modelPath } = opened;
-  const model = await openModel(modelPath);
+export function checkPlanFits({ document }: OpenedPlan, shape: ModelShape | null, { hosts, cores }: FleetFacts): void {
   const faults = [
-    ...layerFaults(document, model),
+    ...(shape === null ? [] : layerFaults(document, shape)),
     ...checkPlanHosts(document, hosts),
     ...checkPlanThreads(document, cores),
   ];
   if (faults.length > 0) throw faultsError('PLAN_INVALID', orderedFaults(faults));
-  return model;
 }
 
 /** The plan's hosts, once each, in ring order: the first one has the head. */
 export const ringHosts = (plan: Plan): readonly HostName[] => [...new Set(plan.stages.map(({ host }) => host))];
 
-function layerFaults(document: PlanDocument, model: ModelFile): readonly Fault[] {
-  const cuts = legalCuts(model);
-  const all = cuts.length === model.layers - 1;
-  const faults = checkPlanLayers(document, {
-    layerCount: model.layers,
-    legalCuts: cuts.map((layer) => layer + 1),
-    reason: all ? null : `others would not compute what the whole ${model.architecture} model does`,
-    trainedContextTokens: model.contextTokens,
-  });
+function layerFaults(document: PlanDocument, shape: ModelShape): readonly Fault[] {
+  const faults = checkPlanLayers(document, planLayersOf(shape));
   // A slice between two legal cuts may still not stand by itself: one without a sliding-window layer, say.
-  return faults.length > 0 ? faults : sliceFaults(document, model);
+  return faults.length > 0 ? faults : sliceFaults(document, shape);
 }
 
-const sliceFaults = (document: PlanDocument, model: ModelFile): readonly Fault[] =>
+const sliceFaults = (document: PlanDocument, shape: ModelShape): readonly Fault[] =>
   document.plan.stages.flatMap(({ index, layers }) => {
-    const reason = sliceFault(model, layers);
+    const reason = shape.sliceFaults[index] ?? null;
     if (reason === null) return [];
     const path = pointerTo('stages', index, 'layers');
     const expected = `other layers: ${reason}`;

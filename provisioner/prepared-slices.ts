@@ -1,49 +1,36 @@
-/** The slices of a plan, cut where they are missing: what agents then load. */
+/** The operator's own folder of slices: cut here where a host lacks one, and where local agents look for theirs. */
 import { join } from 'node:path';
 
-import { hashModel } from '../model/model-hash.ts';
-import type { ModelFile } from '../model/model-file.ts';
-import { cutSlice, type CutSlice } from '../model/slice-cutter.ts';
-import { planSlice } from '../model/slice-plan.ts';
-import { layersText, type Plan } from '../protocol/plan.ts';
+import { cutSlice } from '../model/slice-cutter.ts';
+import type { SlicePlan } from '../model/slice-plan.ts';
+import { layersText } from '../protocol/plan.ts';
 import type { CommandContext } from './command.ts';
+import type { OperatorModel } from './plan-model.ts';
 import type { StateFolder } from './state-folder.ts';
 import { bytesText } from './text-table.ts';
 
-export interface SliceOrder {
-  readonly plan: Plan;
-  readonly model: ModelFile;
-  /** Where slices go. */
+export interface CutOrder {
+  readonly model: OperatorModel;
+  readonly plans: readonly SlicePlan[];
   readonly folder: string;
-  /** Remembers the hashes of models by path, size and time. */
-  readonly hashCachePath: string;
 }
 
 /**
- * Cuts the slices of all stages, in ring order. Equal slices and those of an earlier load are cut once.
- * @throws what `hashModel`, `planSlice` and `cutSlice` throw; the signal's reason
+ * Cuts slices one after another; one that is there is kept.
+ * @throws what `cutSlice` throws; the signal's reason
  */
-export async function prepareSlices(order: SliceOrder, context: CommandContext): Promise<readonly CutSlice[]> {
-  const { plan, model, folder } = order;
-  const { terminal, signal } = context;
-  const modelHash = await hashModel(model, {
-    cachePath: order.hashCachePath,
-    signal,
-    onProgress: (bytes) => {
-      terminal.progress(`hashing the model, ${bytesText(model.bytes)}`, bytes / model.bytes);
-    },
-  });
-  const planned = plan.stages.map(({ layers }) => planSlice(model, modelHash, layers));
-  const slices: CutSlice[] = [];
-  for (const slice of planned) {
-    const label = `cutting layers ${layersText(slice.range)}, ${bytesText(slice.bytes)}`;
+export async function cutSlices(
+  { model, plans, folder }: CutOrder,
+  { terminal, signal }: CommandContext,
+): Promise<void> {
+  for (const plan of plans) {
+    const label = `cutting layers ${layersText(plan.range)}, ${bytesText(plan.bytes)}`;
     const onProgress = (bytes: number): void => {
-      terminal.progress(label, bytes / slice.bytes);
+      terminal.progress(label, bytes / plan.bytes);
     };
-    slices.push(await cutSlice({ model, plan: slice, folder, onProgress, signal }));
+    await cutSlice({ model: model.file, plan, folder, onProgress, signal });
   }
   terminal.endProgress();
-  return slices;
 }
 
 /** Where local agents look for slices, and the loader cuts them. */

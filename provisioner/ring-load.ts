@@ -1,18 +1,23 @@
 /** Loads a plan's ring into a fleet: everything that `load` and the demo do alike. */
+import { present } from '../protocol/assert.ts';
 import { P4Error } from '../protocol/errors.ts';
 import type { HostName } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
-import type { LoadProgress, LoadRequest, StagePlacement } from '../protocol/messages.ts';
+import type { AgentDescription, LoadProgress, LoadRequest, StagePlacement } from '../protocol/messages.ts';
 import { planFileOf } from '../protocol/plan-document.ts';
-import type { CutSlice } from '../model/slice-cutter.ts';
+import type { Plan } from '../protocol/plan.ts';
+import { estimateStageMemory } from '../model/memory-estimate.ts';
 import type { CommandContext } from './command.ts';
 import type { FleetConnection } from './fleet-connection.ts';
 import { freshGeneration, keepGeneration, readGeneration, type KeptGeneration } from './generation-file.ts';
 import { unlessAborted } from './interrupt.ts';
 import { standsWithOtherPlan, type AgentCommand, type LoadName, type LoadOutcome } from './loader-step.ts';
 import { runLoader, type CommandOrder, type LoaderPort } from './loader.ts';
-import { openPlanModel, ringHosts, type OpenedPlan } from './opened-plan.ts';
-import { hashCachePathIn, prepareSlices, slicesFolderIn } from './prepared-slices.ts';
+import { requireFit, type HostNeed, type StageLimit } from './fleet-fit.ts';
+import { checkPlanFits, ringHosts, type OpenedPlan } from './opened-plan.ts';
+import { openHostsModel, openOperatorModel, plannedSlices, type PlanModel, type PlannedSlice } from './plan-model.ts';
+import { hashCachePathIn, slicesFolderIn } from './prepared-slices.ts';
+import { deliverSlices, missingSlices, slicesByHost, type Delivered, type MissingSlice } from './slice-delivery.ts';
 import type { StateFolder } from './state-folder.ts';
 
 export interface RingLoadOrder {
@@ -28,7 +33,9 @@ export interface RingLoad {
   /** What the generation file says now. */
   readonly kept: KeptGeneration | null;
   /** In ring order. */
-  readonly slices: readonly CutSlice[];
+  readonly slices: readonly PlannedSlice[];
+  /** Hosts that were sent slices by this call. */
+  readonly delivered: readonly Delivered[];
 }
 
 /** @throws what is found before the first command leaves; a load that fails later is an outcome */
@@ -37,19 +44,17 @@ export async function loadRing(order: RingLoadOrder, context: CommandContext): P
   const { plan, digest } = opened;
   const { signal } = context;
   const hosts = ringHosts(plan);
-  const described = await Promise.allSettled(
-    hosts.filter((host) => fleet.hosts.includes(host)).map((host) => coresOf(fleet, host, signal)),
-  );
-  signal.throwIfAborted();
-  const cores = new Map(described.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])));
-  const model = await unlessAborted(openPlanModel(opened, { hosts: fleet.hosts, cores }), signal);
-  // What is wrong with the plan is told before what is wrong with an agent.
-  for (const each of described) if (each.status === 'rejected') throw each.reason;
+  const { model, descriptions } = await checkedModel(order, context);
   const kept = await readGeneration(state, plan.ring);
   // Before minutes are spent on slices that cannot be loaded.
   if (standsWithOtherPlan(kept, digest)) throw new P4Error('RING_LOADED', { ring: plan.ring });
-  const slices = await prepareSlices(
-    { plan, model, folder: slicesFolderIn(state), hashCachePath: hashCachePathIn(state) },
+  const hashCachePath = hashCachePathIn(state);
+  const slices = await plannedSlices({ plan, model, hashCachePath }, context);
+  const missing = await missingSlices(fleet, slicesByHost(plan, slices), signal);
+  const standing = await standingStages(order, signal);
+  requireFit(hostNeeds(plan, { slices, missing, standing, descriptions }), stageLimits(plan, slices));
+  const delivered = await deliverSlices(
+    { plan, model, missing, fleet, slicesFolder: slicesFolderIn(state), hashCachePath },
     context,
   );
   const port = new FleetLoaderPort(order, { kept, slices, context });
@@ -61,17 +66,93 @@ export async function loadRing(order: RingLoadOrder, context: CommandContext): P
     signal,
   });
   context.terminal.endProgress();
-  return { outcome, isMended: port.isMended, kept: port.kept, slices };
+  return { outcome, isMended: port.isMended, kept: port.kept, slices, delivered };
 }
 
-async function coresOf(fleet: FleetConnection, host: HostName, signal: AbortSignal): Promise<[HostName, number]> {
-  const { cores } = await fleet.describe(host, signal);
-  return [host, cores];
+type Descriptions = ReadonlyMap<HostName, AgentDescription>;
+
+/** The plan's model, once the plan fits it and its hosts, and these have all answered. */
+async function checkedModel(
+  { opened, fleet }: RingLoadOrder,
+  context: CommandContext,
+): Promise<{ readonly model: PlanModel; readonly descriptions: Descriptions }> {
+  const { plan, modelPath } = opened;
+  const { signal } = context;
+  const hosts = ringHosts(plan);
+  const answers = await Promise.allSettled(
+    hosts
+      .filter((host) => fleet.hosts.includes(host))
+      .map(async (host) => [host, await fleet.describe(host, signal)] as const),
+  );
+  signal.throwIfAborted();
+  const descriptions = new Map(answers.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])));
+  const facts = { hosts: fleet.hosts, cores: new Map([...descriptions].map(([host, { cores }]) => [host, cores])) };
+  const requireAnswers = (): void => {
+    for (const each of answers) if (each.status === 'rejected') throw each.reason;
+  };
+  if (plan.modelOn === 'operator') {
+    const model = await unlessAborted(openOperatorModel(modelPath, plan), signal);
+    // What is wrong with the plan is told before what is wrong with an agent.
+    checkPlanFits(opened, model.shape, facts);
+    requireAnswers();
+    return { model, descriptions };
+  }
+  checkPlanFits(opened, null, facts);
+  requireAnswers();
+  const model = await openHostsModel({ plan, hosts, fleet }, context);
+  checkPlanFits(opened, model.shape, facts);
+  return { model, descriptions };
+}
+
+/** Stages of this very plan that run already: what they hold is no part of what is still free. */
+async function standingStages({ opened, fleet }: RingLoadOrder, signal: AbortSignal): Promise<ReadonlySet<number>> {
+  const { plan, digest } = opened;
+  const options = { deadlineMs: limits.answerMs, signal };
+  const replies = await Promise.all(
+    ringHosts(plan).map((host) => fleet.client(host).call(['Agent', 'Status'], { ring: plan.ring }, options)),
+  );
+  const rings = replies.flatMap((reply) => reply.rings).filter(({ planDigest }) => planDigest === digest);
+  const nodes = rings.flatMap((ring) => ring.nodes);
+  return new Set(nodes.filter(({ state }) => state === 'loaded' || state === 'loading').map(({ node }) => node));
+}
+
+const stageLimits = (plan: Plan, slices: readonly PlannedSlice[]): readonly StageLimit[] =>
+  plan.stages.flatMap(({ index, host, confinement }) => {
+    const limitBytes = confinement?.memoryLimitBytes ?? null;
+    if (limitBytes === null) return [];
+    const { memory } = present(slices[index], 'each stage has a slice');
+    return [{ node: index, host, memoryBytes: estimateStageMemory(memory, { plan }).bytes, limitBytes }];
+  });
+
+interface NeedParts {
+  readonly slices: readonly PlannedSlice[];
+  readonly missing: readonly MissingSlice[];
+  readonly standing: ReadonlySet<number>;
+  readonly descriptions: Descriptions;
+}
+
+function hostNeeds(plan: Plan, { slices, missing, standing, descriptions }: NeedParts): readonly HostNeed[] {
+  return [...descriptions].map(([host, description]): HostNeed => {
+    const stages = plan.stages.filter((stage) => stage.host === host && !standing.has(stage.index));
+    const estimates = stages.map((stage) => {
+      const { memory } = present(slices[stage.index], 'each stage has a slice');
+      return estimateStageMemory(memory, { plan }).bytes;
+    });
+    const own = missing.filter((one) => one.host === host);
+    return {
+      host,
+      machineId: description.machineId,
+      memoryBytes: estimates.reduce((sum, bytes) => sum + bytes, 0),
+      memoryAvailableBytes: Number(description.memoryAvailableBytes),
+      diskBytes: own.reduce((sum, { slice, partBytes }) => sum + Math.max(0, slice.bytes - partBytes), 0),
+      diskFreeBytes: Number(description.slicesFreeBytes),
+    };
+  });
 }
 
 interface PortParts {
   readonly kept: KeptGeneration | null;
-  readonly slices: readonly CutSlice[];
+  readonly slices: readonly PlannedSlice[];
   readonly context: CommandContext;
 }
 
@@ -92,14 +173,15 @@ class FleetLoaderPort implements LoaderPort {
   /** Whether an agent had something to load: not all of it stood already. */
   isMended = false;
   readonly #order: RingLoadOrder;
-  readonly #slices: readonly CutSlice[];
+  readonly #slices: readonly PlannedSlice[];
   readonly #context: CommandContext;
   /** How far each stage's load is, 0 to 1. */
   readonly #fractions: number[];
 
   constructor(order: RingLoadOrder, { kept, slices, context }: PortParts) {
     const { plan, path } = order.opened;
-    this.fresh = freshGeneration({ plan, planFile: path, now: new Date() }, kept);
+    const sliceIds = slices.map(({ id }) => id);
+    this.fresh = freshGeneration({ plan, planFile: path, slices: sliceIds, now: new Date() }, kept);
     this.kept = kept;
     this.#order = order;
     this.#slices = slices;
@@ -112,7 +194,8 @@ class FleetLoaderPort implements LoaderPort {
     const former = this.kept;
     // The same plan may have other threads now: the digest leaves them out.
     const base = former?.generation === load.generation ? { ...former, plan: opened.plan } : this.fresh;
-    const next: KeptGeneration = { ...base, planFile: opened.path, phase };
+    const slices = this.#slices.map(({ id }) => id);
+    const next: KeptGeneration = { ...base, planFile: opened.path, slices, phase };
     await keepGeneration(state, next, former);
     this.kept = next;
   }
@@ -123,7 +206,7 @@ class FleetLoaderPort implements LoaderPort {
     const options = { deadlineMs: deadlines[command], signal: order.signal };
     switch (command) {
       case 'load':
-        for await (const progress of client.stream(['Agent', 'Load'], this.#request(order.load), options)) {
+        for await (const progress of client.stream(['Agent', 'Load'], this.#request(order), options)) {
           if (progress.phase !== 'confirmed') this.isMended = true;
           this.#progress(progress.node, isLoaded(progress) ? 1 : progress.fraction);
         }
@@ -142,8 +225,10 @@ class FleetLoaderPort implements LoaderPort {
     }
   }
 
-  #request(load: LoadName): LoadRequest {
+  /** With the addresses as that host's agent has to dial them. */
+  #request({ load, host: dialler }: CommandOrder): LoadRequest {
     const { plan, digest } = this.#order.opened;
+    const addresses = this.#order.fleet.ringAddresses(ringHosts(plan), dialler);
     return {
       ring: plan.ring,
       generation: load.generation.toString(),
@@ -151,7 +236,7 @@ class FleetLoaderPort implements LoaderPort {
       planDigest: digest,
       plan: JSON.stringify(planFileOf(plan)),
       stages: plan.stages.map(({ host }, index): StagePlacement => {
-        const { address, port } = this.#order.fleet.address(host);
+        const { address, port } = addresses.get(host) ?? this.#order.fleet.address(host);
         const slice = this.#slices[index];
         return { sliceId: slice?.id ?? '', sliceBytes: String(slice?.bytes ?? 0), address, port };
       }),

@@ -20,6 +20,12 @@ export const access: AccessTable = {
     Probe: operator,
     Unload: operator,
     Status: ['operator', 'client', 'monitor'],
+    ListSlices: operator,
+    SliceState: operator,
+    ReceiveSlice: operator,
+    RemoveSlices: operator,
+    DescribeModel: operator,
+    CutSlice: operator,
   },
   Outer: {
     OpenSession: outer,

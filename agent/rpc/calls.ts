@@ -3,9 +3,17 @@ import type { handleServerStreamingCall, handleUnaryCall, ServerWritableStream }
 
 import { P4Error } from '../../protocol/errors.ts';
 import type { PeerIdentity } from '../../protocol/peer-identity.ts';
-import type { MethodName, ServerStream, ServiceName, Services, Unary } from '../../protocol/rpc-services.ts';
+import type {
+  ClientStream,
+  MethodName,
+  ServerStream,
+  ServiceName,
+  Services,
+  Unary,
+} from '../../protocol/rpc-services.ts';
 import { identify, type PeerOfCall } from './access.ts';
 import { statusOfFailure, type CallContext } from './call-context.ts';
+import type { UploadHandler } from './upload-call.ts';
 
 /** Who calls. */
 export interface Caller extends PeerIdentity {
@@ -40,7 +48,9 @@ type HandlerOf<Method> =
     ? UnaryHandler<Request, Reply>
     : Method extends ServerStream<infer Request, infer Event>
       ? StreamHandler<Request, Event>
-      : never;
+      : Method extends ClientStream<infer Request, infer Reply>
+        ? UploadHandler<Request, Reply>
+        : never;
 
 export type RpcHandlers = {
   readonly [Service in ServiceName]: {
@@ -49,7 +59,7 @@ export type RpcHandlers = {
 };
 
 /** What both kinds of call have. */
-interface IncomingCall extends PeerOfCall {
+export interface IncomingCall extends PeerOfCall {
   getPeer(): string;
   on(event: 'cancelled', listener: () => void): unknown;
 }
@@ -113,7 +123,7 @@ function endStream<Request, Event>(
 }
 
 /** Aborts a call that ends before its handler does; gRPC reports the end of every call alike. */
-class CallEnding {
+export class CallEnding {
   isAnswered = false;
   readonly #controller = new AbortController();
 
@@ -127,7 +137,7 @@ class CallEnding {
 }
 
 /** @throws ROLE_FORBIDDEN */
-function callerOf(call: IncomingCall, context: CallContext, ending: CallEnding): Caller {
+export function callerOf(call: IncomingCall, context: CallContext, ending: CallEnding): Caller {
   const from = call.getPeer();
   call.on('cancelled', () => {
     ending.abort(new P4Error('CANCELLED', { by: 'the caller', method: context.method }));

@@ -13,6 +13,7 @@ import { hopsCall } from '../links/link-receiver.ts';
 import { access, ringAccess } from './access.ts';
 import { dieOfBug, OpenCalls, type CallContext, type RpcLog } from './call-context.ts';
 import { streamCall, unaryCall, type RpcHandlers, type StreamHandler, type UnaryHandler } from './calls.ts';
+import { uploadCall, type UploadHandler } from './upload-call.ts';
 import { Listener } from './listener.ts';
 
 export interface ServerOptions {
@@ -100,6 +101,16 @@ function mount(server: Server, options: ServerOptions, openCalls: OpenCalls): vo
     const serve = streamCall(handler, context);
     server.register(call.path, serve, call.responseSerialize, call.requestDeserialize, 'serverStream');
   };
+  const upload = <Service extends ServiceName, Name extends MethodOfKind<Service, 'client-stream'>>(
+    service: Service,
+    name: Name,
+    handler: UploadHandler<RequestOf<Service, Name>, ReplyOf<Service, Name>>,
+  ): void => {
+    const context: CallContext = { ...shared, method: `${service}.${name}`, allowed: access[service][name] };
+    const call = callDefinition(service, name);
+    const serve = uploadCall(handler, context);
+    server.register(call.path, serve, call.responseSerialize, call.requestDeserialize, 'clientStream');
+  };
   const { Agent: agent, Outer: outer } = handlers;
   unary('Agent', 'Describe', agent.Describe);
   stream('Agent', 'Load', agent.Load);
@@ -107,6 +118,12 @@ function mount(server: Server, options: ServerOptions, openCalls: OpenCalls): vo
   unary('Agent', 'Probe', agent.Probe);
   unary('Agent', 'Unload', agent.Unload);
   unary('Agent', 'Status', agent.Status);
+  unary('Agent', 'ListSlices', agent.ListSlices);
+  unary('Agent', 'SliceState', agent.SliceState);
+  upload('Agent', 'ReceiveSlice', agent.ReceiveSlice);
+  unary('Agent', 'RemoveSlices', agent.RemoveSlices);
+  stream('Agent', 'DescribeModel', agent.DescribeModel);
+  stream('Agent', 'CutSlice', agent.CutSlice);
   stream('Outer', 'OpenSession', outer.OpenSession);
   unary('Outer', 'Submit', outer.Submit);
   stream('Outer', 'Gather', outer.Gather);

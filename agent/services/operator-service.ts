@@ -23,10 +23,12 @@ export interface OperatorServiceOptions {
   readonly report: StatusReport;
 }
 
-export function operatorService(options: OperatorServiceOptions): RpcHandlers['Agent'] {
+type OperatorHandlers = Pick<RpcHandlers['Agent'], 'Describe' | 'Status' | 'Load' | 'Link' | 'Probe' | 'Unload'>;
+
+export function operatorService(options: OperatorServiceOptions): OperatorHandlers {
   const { calls, dispatch, report } = options;
   return {
-    Describe: () => Promise.resolve(report.describe()),
+    Describe: () => report.describe(),
     Status: ({ ring }) => report.status(ring === '' ? null : ringName(ring)),
     Load: (request, _caller, stream) => load(options, request, stream),
     Link: async (request) => {

@@ -12,6 +12,8 @@ export class Relay {
   readonly chunks: Buffer[] = [];
   /** Holds back what the server says, from here on. */
   isMute = false;
+  /** Lets nothing more through to the server once so much has crossed; what comes after that is lost. */
+  holdsAfterBytes = Infinity;
   readonly #server = createServer();
   readonly #sockets = new Set<Socket>();
   readonly #options: RelayOptions;
@@ -21,7 +23,7 @@ export class Relay {
     this.#server.on('connection', (near) => {
       const far = connect({ host: '127.0.0.1', port: options.toPort, noDelay: true });
       near.setNoDelay(true);
-      this.#join(near, far, () => true);
+      this.#join(near, far, () => this.bytes < this.holdsAfterBytes);
       this.#join(far, near, () => !this.isMute);
     });
   }

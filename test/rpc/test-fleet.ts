@@ -73,7 +73,11 @@ const refuse = (): Promise<never> => Promise.reject(unknownRing());
 const refuseEdge: EdgeGate = () => ({ kind: 'refused', error: unknownRing() });
 
 const refusals: RpcHandlers = {
-  Agent: { Describe: refuse, Load: refuse, Link: refuse, Probe: refuse, Unload: refuse, Status: refuse },
+  Agent: {
+    ...{ Describe: refuse, Load: refuse, Link: refuse, Probe: refuse, Unload: refuse, Status: refuse },
+    ...{ ListSlices: refuse, SliceState: refuse, ReceiveSlice: refuse, RemoveSlices: refuse },
+    ...{ DescribeModel: refuse, CutSlice: refuse },
+  },
   Outer: {
     OpenSession: refuse,
     Submit: refuse,

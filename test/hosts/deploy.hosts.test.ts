@@ -147,6 +147,30 @@ suite('deploy on real hosts', () => {
     assert.equal((await desk.run('unload', plan)).exit, 0);
   });
 
+  test('a switch that fails on one host is taken back on all', async () => {
+    const squat = "require('node:net').createServer().listen(7500, '0.0.0.0')";
+    await fleet.host('bee').run(`systemd-run --quiet --unit=squatter /opt/p4/current/runtime/bin/node -e "${squat}"`);
+    desk.write(
+      'inventory.yaml',
+      inventory().replace('become: sudo }', 'become: sudo, variables: { ports: { agent: 7500 } } }'),
+    );
+    const run = await desk.deploy();
+    assert.deepEqual(run.failures, ['bee: AGENT_NOT_ANSWERING'], run.end.out);
+    assert.match(run.end.out, /ADDRESS_IN_USE/);
+    assert.deepEqual(
+      run
+        .of('went-back')
+        .map(({ host }) => host)
+        .sort(),
+      names,
+    );
+    const status = await desk.run('status');
+    assert.equal(status.exit, 0, status.out);
+    await fleet.host('bee').run('systemctl stop squatter');
+    desk.write('inventory.yaml', inventory());
+    assert.deepEqual((await desk.deploy('--check')).succeeded().changes, []);
+  });
+
   test('drift is predicted exactly, and mended', async () => {
     for (let round = 0; round < driftRounds; round += 1) {
       const name = names[round % names.length] ?? 'ant';

@@ -6,6 +6,7 @@ import { after, before, suite, test } from 'node:test';
 
 import { present } from '../../protocol/assert.ts';
 import { P4Error } from '../../protocol/errors.ts';
+import type { Generation } from '../../protocol/ids.ts';
 import { FleetConnection } from '../../provisioner/fleet-connection.ts';
 import { openPlan } from '../../provisioner/opened-plan.ts';
 import { RingCalls } from '../../provisioner/ring-calls.ts';
@@ -20,6 +21,13 @@ import { TestHosts } from './test-hosts.ts';
 
 /** By how an agent may start stages. */
 const hosts: Readonly<Record<StagePrivileges, string>> = { polkit: 'bee', 'request-folder': 'ant' };
+interface RingWords {
+  readonly ring?: string;
+  readonly sessions?: number;
+  /** As a plan has it. */
+  readonly confinement?: { readonly cpus?: string; readonly memory?: { readonly limitMiB: number } };
+}
+
 const greedy = { prompt: 'Once upon a time', maxTokens: 16, sampling: { temperature: 0 } };
 
 for (const privileges of ['request-folder', 'polkit'] as const) {
@@ -47,14 +55,14 @@ for (const privileges of ['request-folder', 'polkit'] as const) {
       rmSync(folder, { recursive: true, force: true });
     });
 
-    /** Two stages; what stands of it is loaded again. */
-    async function load(): Promise<LoadedRing> {
-      const path = join(folder, 'plan.yaml');
+    /** Two stages; what stands of it is loaded again. @param confinement of the second */
+    async function load({ ring = 'tale', sessions = 2, confinement = {} }: RingWords = {}): Promise<LoadedRing> {
+      const path = join(folder, `${ring}.yaml`);
       const stages = [
         { host: name, layers: '0-3' },
-        { host: name, layers: '4-7' },
+        { host: name, layers: '4-7', ...confinement },
       ];
-      writeFileSync(path, JSON.stringify({ ring: 'tale', model: storiesModel, context: 256, sessions: 2, stages }));
+      writeFileSync(path, JSON.stringify({ ring, model: storiesModel, context: 1024, sessions, stages }));
       const opened = await openPlan(path);
       const { outcome } = await loadRing({ opened, state, fleet }, quiet());
       if (outcome.kind === 'failed') throw new P4Error(outcome.failure.code, outcome.failure.facts);
@@ -106,12 +114,17 @@ for (const privileges of ['request-folder', 'polkit'] as const) {
 
     test('the generation is in no file, unit, environment or log of the host (G4)', async () => {
       const { generation } = await load();
-      const found = await agent.run(`
-        grep -rlF ${generation} /run/p4 /var/lib/p4 /etc/p4 /etc/systemd /run/systemd/units
-        for pid in $(pgrep -u p4); do grep -lF ${generation} /proc/$pid/environ /proc/$pid/cmdline; done
-        journalctl --no-pager | grep -F ${generation}
+      // Written as a text, and as a database would have it: the search has to find just these two.
+      await agent.run(`printf '<%s>' ${generation} > /run/as-text
+        perl -e 'print "\\n", pack("Q>", "${generation}")' > /var/tmp/as-number`);
+      const found = await agent.run(searchScript(generation));
+      await agent.run('rm /run/as-text /var/tmp/as-number');
+      assert.deepEqual(found.split('\n').sort(), ['', '/run/as-text', '/var/tmp/as-number']);
+      const heard = await agent.run(`
+        for pid in $(pgrep -u p4); do grep -laF ${generation} /proc/$pid/environ /proc/$pid/cmdline; done
+        journalctl --no-pager --output=export --all | grep -aF ${generation}
         true`);
-      assert.equal(found, '');
+      assert.equal(heard, '');
     });
 
     test('a stage that is killed is told of as such, and the load brings it back', async () => {
@@ -186,6 +199,48 @@ for (const privileges of ['request-folder', 'polkit'] as const) {
       });
     }
 
+    test('a stage keeps to the CPUs that its plan gives it, and to the memory', async () => {
+      // The host gives all of its CPUs, so that what a stage has less is by its plan.
+      const dropIn = '/run/systemd/system/p4-stage@.service.d/60-all-cpus.conf';
+      await agent.run(`mkdir -p $(dirname ${dropIn}) && printf '[Service]\\nCPUAffinity=\\nAllowedCPUs=\\n' > ${dropIn}
+        systemctl daemon-reload`);
+      const ring = await load({ ring: 'kept', confinement: { cpus: '0', memory: { limitMiB: 256 } } });
+      const [free, kept] = await ring.nodes();
+      const cpusOf = async (pid: number | undefined): Promise<readonly string[]> => {
+        const lists = await agent.run(`grep -h Cpus_allowed_list /proc/${pid}/status /proc/${pid}/task/*/status`);
+        return [...new Set(lists.split('\n').flatMap((line) => line.split('\t')[1] ?? []))];
+      };
+      assert.deepEqual(await cpusOf(kept?.pid), ['0']);
+      assert.deepEqual(await cpusOf(free?.pid), await cpusOf(1));
+      const limitOf = (pid: number | undefined): Promise<string> =>
+        agent.run(`awk '/^Max data size/ { print $4, $5 }' /proc/${pid}/limits`);
+      assert.equal(await limitOf(kept?.pid), `${256 * 2 ** 20} ${256 * 2 ** 20}\n`);
+      assert.equal(await limitOf(free?.pid), 'unlimited unlimited\n');
+      assert.equal(await told(ring), text);
+    });
+
+    test('a limit of memory that is too small fails the load, and says so', async () => {
+      const former = await agent.stages();
+      const memory = { limitMiB: 256 };
+      // What cannot be is known before anything is started.
+      await assert.rejects(load({ ring: 'tight', sessions: 128, confinement: { memory } }), (error) => {
+        assert.ok(error instanceof P4Error && error.code === 'PLAN_DOES_NOT_FIT', String(error));
+        assert.match(error.message, new RegExp(`stage 1 on ${name}: memory of its limit short by `));
+        return true;
+      });
+      assert.deepEqual(await agent.stages(), former);
+      // What the system counts beyond the estimate, such as the stacks of threads, the stage itself finds out.
+      await assert.rejects(load({ ring: 'tight', sessions: 64, confinement: { memory } }), (error) => {
+        assert.ok(error instanceof P4Error && error.code === 'ENGINE_CONTEXT_REFUSED', String(error));
+        const { node, host, memoryLimitMiB } = error.facts;
+        assert.deepEqual({ node, host, memoryLimitMiB }, { node: 1, host: name, memoryLimitMiB: 256 });
+        return true;
+      });
+      await untilGone(former.size);
+      assert.deepEqual(await agent.stages(), former);
+      assert.equal(await told(await load()), text);
+    });
+
     test('all of it ends with its slice', async () => {
       await load();
       await agent.run('systemctl stop p4.slice');
@@ -193,3 +248,13 @@ for (const privileges of ['request-folder', 'polkit'] as const) {
     });
   });
 }
+
+/**
+ * Names the files of a host, but for the program itself, that were written since it was set up and have the generation in
+ * them: in decimal or hexadecimal digits, or as a number of eight bytes.
+ */
+const searchScript = (generation: Generation): string => `
+  find / /run /tmp /dev/shm -xdev -path /opt/p4 -prune -o -type f -cnewer /etc/machine-id -print0 |
+    xargs -0 perl -0777 -ne '
+      BEGIN { my $n = "${generation}"; @forms = ($n, sprintf("%x", $n), pack("Q<", $n), pack("Q>", $n)) }
+      for my $form (@forms) { if (index($_, $form) >= 0) { print "$ARGV\\n"; last } }'`;

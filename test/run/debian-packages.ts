@@ -11,13 +11,15 @@ export interface DebianPackage {
   readonly neededBy: readonly TierName[];
 }
 
-/** Test hosts are whole systems (test/hosts/); for all else Node, its packages and /proc are enough. */
+/** Test hosts are whole systems (test/hosts/), ssh is tested against a real server (test/ssh/); Node and /proc do for all else. */
 export const debianPackages: readonly DebianPackage[] = [
   { name: 'systemd-container', reason: 'boots test hosts', neededBy: ['hosts'] },
   { name: 'mmdebstrap', reason: 'makes the file system of test hosts', neededBy: ['hosts'] },
   { name: 'iproute2', reason: 'makes the networks of test hosts', neededBy: ['hosts'] },
   { name: 'iptables', reason: 'closes ports of test hosts', neededBy: ['hosts'] },
   { name: 'openssh-client', reason: 'makes the keys of test hosts and logs in to them', neededBy: ['hosts'] },
+  { name: 'openssh-server', reason: 'is the server that ssh sessions are tested against', neededBy: ['hosts'] },
+  { name: 'sudo', reason: 'is what ssh sessions become root with', neededBy: ['hosts'] },
   { name: 'e2fsprogs', reason: 'makes the small disks of test hosts', neededBy: ['hosts'] },
 ];
 

@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
 import { P4Error, type ErrorCode } from '../../protocol/errors.ts';
-import { eventually } from '../../test/fixture/eventually.ts';
-import { OperatorHome, ScriptedPrompt, type ContextChoice } from '../../test/fixture/operator-home.ts';
-import { makeKey, noSshd, Sshd, type KeyPair } from '../../test/fixture/sshd.ts';
-import { fingerprint } from './known-hosts.ts';
-import { openSession, openSessions } from './session-opening.ts';
+import { eventually } from '../fixture/eventually.ts';
+import { OperatorHome, ScriptedPrompt, type ContextChoice } from '../fixture/operator-home.ts';
+import { makeKey, Sshd, type KeyPair } from '../fixture/sshd.ts';
+import { fingerprint } from '../../provisioner/ssh/known-hosts.ts';
+import { openSession, openSessions } from '../../provisioner/ssh/session-opening.ts';
 import type { InventoryHost } from '../../protocol/inventory.ts';
 
 const failure = async (work: Promise<unknown>, code: ErrorCode): Promise<P4Error> => {
@@ -25,7 +25,7 @@ const failure = async (work: Promise<unknown>, code: ErrorCode): Promise<P4Error
 
 const printOf = (line: string): string => fingerprint(Buffer.from(line.split(' ')[1] ?? '', 'base64'));
 
-suite('login', { skip: noSshd }, () => {
+suite('login', () => {
   const home = new OperatorHome();
   let key: KeyPair;
   let locked: KeyPair;

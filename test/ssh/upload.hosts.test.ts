@@ -6,11 +6,11 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { after, before, suite, test } from 'node:test';
 
 import { P4Error, type ErrorCode } from '../../protocol/errors.ts';
-import { OperatorHome } from '../../test/fixture/operator-home.ts';
-import { makeKey, noSshd, Sshd, type KeyPair } from '../../test/fixture/sshd.ts';
-import { openSession } from './session-opening.ts';
-import type { Session } from './session.ts';
-import { upload, type UploadOrder, type UploadProgress } from './upload.ts';
+import { OperatorHome } from '../fixture/operator-home.ts';
+import { makeKey, Sshd, type KeyPair } from '../fixture/sshd.ts';
+import { openSession } from '../../provisioner/ssh/session-opening.ts';
+import type { Session } from '../../provisioner/ssh/session.ts';
+import { upload, type UploadOrder, type UploadProgress } from '../../provisioner/ssh/upload.ts';
 
 const failure = async (work: Promise<unknown>, code: ErrorCode): Promise<P4Error> => {
   const error: unknown = await work.then(
@@ -24,7 +24,7 @@ const failure = async (work: Promise<unknown>, code: ErrorCode): Promise<P4Error
 
 const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-suite('uploads', { skip: noSshd }, () => {
+suite('uploads', () => {
   const home = new OperatorHome();
   const folder = home.path("there's a place");
   const big = randomBytes(40_000_000);

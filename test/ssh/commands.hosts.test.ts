@@ -6,12 +6,12 @@ import { after, before, suite, test } from 'node:test';
 
 import { P4Error, type ErrorCode } from '../../protocol/errors.ts';
 import type { Become, InventoryHost } from '../../protocol/inventory.ts';
-import { eventually } from '../../test/fixture/eventually.ts';
-import { OperatorHome, ScriptedPrompt } from '../../test/fixture/operator-home.ts';
-import { makeKey, noSshd, Sshd, TestUser, type KeyPair } from '../../test/fixture/sshd.ts';
-import type { SecretPrompt } from './secret-prompt.ts';
-import { checkPrivileges, openSession } from './session-opening.ts';
-import type { Session } from './session.ts';
+import { eventually } from '../fixture/eventually.ts';
+import { OperatorHome, ScriptedPrompt } from '../fixture/operator-home.ts';
+import { makeKey, Sshd, TestUser, type KeyPair } from '../fixture/sshd.ts';
+import type { SecretPrompt } from '../../provisioner/ssh/secret-prompt.ts';
+import { checkPrivileges, openSession } from '../../provisioner/ssh/session-opening.ts';
+import type { Session } from '../../provisioner/ssh/session.ts';
 
 const failure = async (work: Promise<unknown>, code: ErrorCode): Promise<P4Error> => {
   const error: unknown = await work.then(
@@ -29,7 +29,7 @@ const asking = sudo({ kind: 'ask' });
 const isAlive = (pid: number): boolean =>
   existsSync(`/proc/${pid}`) && !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
 
-suite('commands on a host', { skip: noSshd }, () => {
+suite('commands on a host', () => {
   const home = new OperatorHome();
   let key: KeyPair;
   let sshd: Sshd;

@@ -24,13 +24,15 @@ export const stageCodes = {
     exit: 4,
     status: 'FAILED_PRECONDITION',
     says: 'llama.cpp does not load the slice.',
-    remedy: 'What it said stands here; most often memory is short or the file is not a slice of this model.',
+    remedy:
+      'What it said stands here; most often memory, or its limit in the plan, is short, or the file is not a slice of this model.',
   },
   ENGINE_CONTEXT_REFUSED: {
     exit: 4,
     status: 'RESOURCE_EXHAUSTED',
     says: 'llama.cpp does not make room for the KV cache and computations of the slice.',
-    remedy: 'Lower the context, the sessions or the KV types in the plan; what llama.cpp said stands here.',
+    remedy:
+      'Lower the context, the sessions or the KV types in the plan, or raise the limit of memory that it gives the stage; what llama.cpp said stands here.',
   },
   STAGE_DECODE: {
     exit: 4,

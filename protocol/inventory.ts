@@ -56,7 +56,7 @@ export interface HostVariables {
   readonly gpus: { readonly kind: 'all' } | { readonly kind: 'these'; readonly indexes: readonly number[] };
   /** The CPUs that agent and stages may use, as ranges in rising order; `null` for all. */
   readonly cpus: readonly CpuRange[] | null;
-  /** Absolute path of the folder that holds journal, slices and certificates. */
+  /** Absolute path of the folder that holds journal and slices. */
   readonly stateFolder: string;
   readonly ports: { readonly agent: number; readonly metrics: number; readonly bridge: number };
 }

@@ -71,6 +71,37 @@ export async function createCertificate(authority: KeyPair, holder: Holder, now:
   return { certificate: pemText(certificate), key: await keyText(keys.privateKey) };
 }
 
+/**
+ * The authority's list of revoked certificates with one more, PEM (RFC 5280). It is valid as long as the authority: a list
+ * that ended would stop the fleet.
+ *
+ * @param former the list so far, `null` for none
+ */
+export async function revocationList(
+  authority: KeyPair,
+  { former, certificate }: { readonly former: string | null; readonly certificate: string },
+  now: Date,
+): Promise<string> {
+  const issuer = new x509.X509Certificate(authority.certificate);
+  const entries = former === null ? [] : new x509.X509Crl(x509.PemConverter.decodeFirst(former)).entries;
+  const { serialNumber } = new x509.X509Certificate(certificate);
+  const list = await x509.X509CrlGenerator.create({
+    issuer: issuer.subject,
+    thisUpdate: new Date(now.getTime() - limits.certificateClockSkewMs),
+    nextUpdate: issuer.notAfter,
+    entries: [
+      ...entries
+        .filter((entry) => entry.serialNumber !== serialNumber)
+        .map((entry) => ({ serialNumber: entry.serialNumber, revocationDate: entry.revocationDate })),
+      { serialNumber, revocationDate: now },
+    ],
+    signingKey: await signingKey(authority.key),
+    signingAlgorithm: algorithm,
+  });
+  // OpenSSL knows it by this name alone.
+  return `${x509.PemConverter.encode(list.rawData, 'X509 CRL')}\n`;
+}
+
 /** Why a key pair is no authority, `null` for a good one. */
 export function authorityFlaw({ certificate, key }: KeyPair): string | null {
   const read = readPair({ certificate, key });

@@ -6,9 +6,11 @@ import { Command, CommanderError } from 'commander';
 import { P4Error } from '../protocol/errors.ts';
 import { addAgentsCommand } from './agents-command.ts';
 import { reportFailure } from './command.ts';
+import { addDeployCommand } from './deploy/deploy-command.ts';
 import { addDemoCommand } from './demo-command.ts';
 import { addInferCommand } from './infer-command.ts';
 import { addLoadCommand } from './load-command.ts';
+import { addSlicesCommand } from './slices-command.ts';
 import { addStatusCommand } from './status-command.ts';
 import { Terminal } from './terminal.ts';
 import { addUnloadCommand } from './unload-command.ts';
@@ -22,9 +24,11 @@ const program = new Command('p4')
 
 addDemoCommand(program);
 addAgentsCommand(program);
+addDeployCommand(program);
 addLoadCommand(program);
 addInferCommand(program);
 addStatusCommand(program);
+addSlicesCommand(program);
 addUnloadCommand(program);
 
 const terminal = new Terminal(process.argv.includes('--json') ? 'json' : 'text', {

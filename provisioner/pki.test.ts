@@ -11,7 +11,7 @@ import { hostName } from '../protocol/ids.ts';
 import { identityOf, identityOfPem } from '../protocol/peer-identity.ts';
 import { systemCode, tlsOptions, type TlsIdentity } from '../protocol/tls-identity.ts';
 import type { Holder } from './certificate.ts';
-import { ensureAuthority, ensureCertificate } from './pki.ts';
+import { ensureAuthority, ensureCertificate, revokeCertificate, standingCertificate } from './pki.ts';
 import { stateFolder, type StateFolder } from './state-folder.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'p4-pki-'));
@@ -257,4 +257,25 @@ test('a server of another fleet gets no client', async () => {
   await assert.rejects(handshake(server, tlsOptions(operator)), {
     code: /UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT_LOCALLY|SELF_SIGNED_CERT_IN_CHAIN/,
   });
+});
+
+test('a revoked certificate is taken by nobody who has the list; others and its successor are', async () => {
+  const folder = newFolder();
+  const bee: Holder = { role: 'agent', host: hostName('bee'), addresses: ['127.0.0.1'] };
+  const [former, other] = [await identityIn(folder, agent('127.0.0.1')), await identityIn(folder, bee)];
+  assert.equal(await revokeCertificate(folder, hostName('cat'), now), false);
+  assert.equal(await revokeCertificate(folder, hostName('ant'), now), true);
+  const server = await identityIn(folder, bee);
+  assert.equal(server.certificate, other.certificate);
+  assert.match(await refusal(handshake(server, tlsOptions(former))), /^(closed without a word|ECONNRESET)$/);
+  const operator = await identityIn(folder, { role: 'operator' });
+  assert.deepEqual(await handshake(server, tlsOptions(operator)), { role: 'operator', name: 'operator' });
+  await assert.rejects(handshake(former, tlsOptions(operator)), { code: 'CERT_REVOKED' });
+  assert.equal(await standingCertificate(folder, agent('127.0.0.1'), now), null);
+  const successor = await identityIn(folder, agent('127.0.0.1'));
+  assert.deepEqual(await handshake(server, tlsOptions(successor)), { role: 'agent', name: 'ant' });
+  await revokeCertificate(folder, hostName('ant'), now);
+  const again = await identityIn(folder, bee);
+  for (const revoked of [former, successor])
+    assert.match(await refusal(handshake(again, tlsOptions(revoked))), /^(closed without a word|ECONNRESET)$/);
 });

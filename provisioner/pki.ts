@@ -4,8 +4,10 @@
  * Everyone in the fleet trusts this authority and no other. Its key never leaves the folder; key files are for their
  * owner only. What is asked for is made where it is missing, and made anew where it no longer does.
  */
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { P4Error } from '../protocol/errors.ts';
+import type { HostName } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
 import type { TlsIdentity } from '../protocol/tls-identity.ts';
 import {
@@ -13,6 +15,7 @@ import {
   createAuthority,
   createCertificate,
   expiryOf,
+  revocationList,
   speaksFor,
   type Holder,
   type KeyPair,
@@ -52,13 +55,13 @@ export async function ensureAuthority(folder: StateFolder, now: Date): Promise<s
 export async function ensureCertificate(folder: StateFolder, holder: Holder, now: Date): Promise<Credentials> {
   return whileHeld(folder, async () => {
     const authority = await authorityOf(folder, now);
-    const paths = pathsOf(folder, holder.role === 'agent' ? `agent-${holder.host}` : holder.role);
+    const paths = pathsOf(folder, nameOf(holder));
     const found = await readPair(paths);
     const isGood = found !== null && isLasting(found, holder, { authority, now });
     const pair = isGood ? found : await createCertificate(authority, holder, now);
     if (!isGood) await writePair(paths, pair);
     return {
-      identity: { authority: authority.certificate, ...pair },
+      identity: { authority: authority.certificate, ...pair, ...(await revokedIn(folder)) },
       paths: { authority: pathsOf(folder, authorityName).certificate, ...paths },
       expires: expiryOf(pair.certificate),
       isNew: !isGood,
@@ -66,7 +69,49 @@ export async function ensureCertificate(folder: StateFolder, holder: Holder, now
   });
 }
 
+/** The holder's certificate where there is one that will do for now; nothing is made or renewed. */
+export async function standingCertificate(folder: StateFolder, holder: Holder, now: Date): Promise<TlsIdentity | null> {
+  const authority = await readAuthority(pathsOf(folder, authorityName));
+  if (authority === null || authorityFlaw(authority) !== null) return null;
+  const found = await readPair(pathsOf(folder, nameOf(holder)));
+  if (found === null || !isLasting(found, holder, { authority, now })) return null;
+  return { authority: authority.certificate, ...found, ...(await revokedIn(folder)) };
+}
+
+/**
+ * Revokes the certificate that a host has, and forgets it: the host gets a new one when it is deployed to again.
+ *
+ * @returns whether there was one
+ * @throws as `ensureAuthority`
+ */
+export async function revokeCertificate(folder: StateFolder, host: HostName, now: Date): Promise<boolean> {
+  return whileHeld(folder, async () => {
+    const authority = await authorityOf(folder, now);
+    const paths = pathsOf(folder, `agent-${host}`);
+    const certificate = await readIfThere(paths.certificate);
+    if (certificate === null) return false;
+    const former = await readIfThere(revokedPath(folder));
+    const text = await revocationList(authority, { former, certificate }, now);
+    await writeDurably({ path: revokedPath(folder), text, mode: certificateMode });
+    await rm(paths.key, { force: true });
+    await rm(paths.certificate, { force: true });
+    return true;
+  });
+}
+
+const revokedPath = (folder: StateFolder): string => join(folder.pki, 'revoked.crl');
+
+/** The list of revoked certificates, PEM; `null` where none was ever revoked. @throws STATE_UNREADABLE */
+export const revokedList = (folder: StateFolder): Promise<string | null> => readIfThere(revokedPath(folder));
+
+async function revokedIn(folder: StateFolder): Promise<{ readonly revoked?: string }> {
+  const revoked = await revokedList(folder);
+  return revoked === null ? {} : { revoked };
+}
+
 const authorityName = 'authority';
+
+const nameOf = (holder: Holder): string => (holder.role === 'agent' ? `agent-${holder.host}` : holder.role);
 
 interface PairPaths {
   readonly certificate: string;

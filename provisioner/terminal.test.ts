@@ -41,9 +41,24 @@ describe('a terminal', () => {
     assert.equal(screen.err, '');
   });
 
+  test('draws several lines over themselves, as many as the screen has', () => {
+    const screen = new Screen('text', true);
+    screen.terminal.live(['ant  10 %', 'bee  20 %']);
+    assert.equal(screen.err, '\r\x1b[2Kant  10 %\nbee  20 %');
+    screen.terminal.live(['bee  30 %']);
+    assert.equal(screen.err, '\r\x1b[2K\x1b[1A\r\x1b[2Kbee  30 %');
+    screen.terminal.note('ant is done');
+    assert.equal(screen.err, '\r\x1b[2Kant is done\n');
+    const full = new Screen('text', true);
+    full.terminal.live(Array.from({ length: 40 }, (_none, index) => `host ${index}`));
+    const drawn = full.err.split('\n');
+    assert.deepEqual([drawn.length, drawn.at(-1)], [23, '  18 more']);
+  });
+
   test('draws nothing into a file or a pipe', () => {
     const screen = new Screen('text', false);
     screen.terminal.progress('cutting', 0.5);
+    screen.terminal.live(['ant', 'bee']);
     screen.terminal.endProgress();
     assert.deepEqual([screen.err, screen.out], ['', '']);
   });

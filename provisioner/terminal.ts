@@ -9,7 +9,7 @@ import type { Writable } from 'node:stream';
 import type { P4Error } from '../protocol/errors.ts';
 
 /** A stream that may be a terminal. */
-export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number };
+export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number; readonly rows?: number };
 
 export type TerminalMode = 'text' | 'json';
 
@@ -17,12 +17,14 @@ const barCells = 24;
 /** Between two drawings of the same progress. */
 const redrawMs = 100;
 const clearLine = '\r\x1b[2K';
+const lineUp = '\x1b[1A';
 
 export class Terminal {
   readonly mode: TerminalMode;
   readonly #out: Output;
   readonly #err: Output;
-  #drawn: 'nothing' | 'progress' = 'nothing';
+  /** Lines of progress on the screen; the cursor is at the end of the last one. */
+  #drawnLines = 0;
   #label = '';
   #drawnAtMs = 0;
   /** Whether the latest part left its line unfinished. */
@@ -83,14 +85,26 @@ export class Terminal {
     if (label === this.#label && done < 1 && now - this.#drawnAtMs < redrawMs) return;
     this.#label = label;
     this.#drawnAtMs = now;
-    const filled = Math.round(done * barCells);
-    const bar = `${'█'.repeat(filled)}${'░'.repeat(barCells - filled)}`;
-    // A terminal that does not know its width says 0.
-    const columns = this.#err.columns === undefined || this.#err.columns === 0 ? 80 : this.#err.columns;
-    this.#err.write(
-      `${clearLine}${`  ${bar} ${String(Math.round(done * 100)).padStart(3)}%  ${label}`.slice(0, columns - 1)}`,
-    );
-    this.#drawn = 'progress';
+    this.#draw([`  ${progressBar(done)}  ${label}`]);
+  }
+
+  /** Draws a line for each thing that is under way, over what was drawn before; the first ones where not all fit. */
+  live(lines: readonly string[]): void {
+    if (this.mode === 'json' || this.#err.isTTY !== true) return;
+    const now = performance.now();
+    if (lines.length === this.#drawnLines && now - this.#drawnAtMs < redrawMs) return;
+    this.#drawnAtMs = now;
+    this.#label = '';
+    const rows = known(this.#err.rows, 24) - 1;
+    this.#draw(lines.length <= rows ? lines : [...lines.slice(0, rows - 1), `  ${lines.length - rows + 1} more`]);
+  }
+
+  /** Each line is cut at the screen's edge: one that wrapped could not be drawn over. */
+  #draw(lines: readonly string[]): void {
+    const columns = known(this.#err.columns, 80);
+    const text = lines.map((line) => line.slice(0, columns - 1)).join('\n');
+    this.#err.write(`${this.#drawnLines === 0 ? clearLine : this.#clearing()}${text}`);
+    this.#drawnLines = lines.length;
   }
 
   endProgress(): void {
@@ -114,10 +128,25 @@ export class Terminal {
   }
 
   #clear(): void {
-    if (this.#drawn === 'nothing') return;
-    this.#err.write(clearLine);
-    this.#drawn = 'nothing';
+    if (this.#drawnLines === 0) return;
+    this.#err.write(this.#clearing());
+    this.#drawnLines = 0;
   }
+
+  #clearing(): string {
+    return clearLine + `${lineUp}${clearLine}`.repeat(Math.max(0, this.#drawnLines - 1));
+  }
+}
+
+/** A terminal that does not know its size says 0. */
+const known = (size: number | undefined, otherwise: number): number =>
+  size === undefined || size === 0 ? otherwise : size;
+
+/** @param fraction 0 to 1 */
+export function progressBar(fraction: number): string {
+  const filled = Math.round(fraction * barCells);
+  const bar = `${'█'.repeat(filled)}${'░'.repeat(barCells - filled)}`;
+  return `${bar} ${String(Math.round(fraction * 100)).padStart(3)}%`;
 }
 
 const jsonLine = (value: unknown): string =>

@@ -111,7 +111,7 @@ suite('deploy on real hosts', () => {
     assert.deepEqual((await desk.deploy()).succeeded().changes, []);
     desk.write(
       'inventory.yaml',
-      `${inventory().replace('become: sudo }', 'become: sudo, variables: { ports: { metrics: 7411 } } }')}`,
+      inventory().replace('become: sudo }', 'become: sudo, variables: { ports: { metrics: 7411 } } }'),
     );
     const refused = await desk.deploy();
     assert.equal(refused.end.exit, 3);
@@ -197,7 +197,7 @@ suite('deploy on real hosts', () => {
       const second = await other.deploy();
       assert.equal(second.end.exit, 3);
       assert.deepEqual(second.failures, ['ant: HOST_LOCKED']);
-      assert.match(String((second.of('host-failed')[0]?.['facts'] as { by: string }).by), /@.*, process \d+/);
+      assert.match((second.of('host-failed')[0]?.['facts'] as { by: string }).by, /@.*, process \d+/);
       (await first).succeeded();
       await fleet.host('bee').run('echo "{}" >/opt/p4/deploy.lock');
       assert.deepEqual((await desk.deploy()).failures, ['bee: HOST_LOCKED']);

@@ -1,0 +1,194 @@
+/**
+ * The state of just those pieces of a host that deploy keeps, read in one round trip that changes nothing.
+ *
+ * The script prints a line for each piece and `end`; its first word says what it is about, the rest are fields between
+ * tabs. Paths are asked for and answered by number: no path is ever parsed.
+ */
+import { P4Error } from '../../protocol/errors.ts';
+import type { HostName } from '../../protocol/ids.ts';
+import { shellQuoted, shellWords } from '../ssh/shell-quoting.ts';
+import type { Resource } from './resource.ts';
+
+/** What was found. A piece that was not asked for is in none of the maps; one that is not there is `null`. */
+export interface ActualState {
+  readonly groups: ReadonlyMap<string, GroupState | null>;
+  readonly users: ReadonlyMap<string, UserState | null>;
+  readonly paths: ReadonlyMap<string, PathState>;
+  readonly units: ReadonlyMap<string, UnitState>;
+}
+
+export interface GroupState {
+  readonly gid: number;
+}
+
+export interface UserState {
+  readonly uid: number;
+  readonly gid: number;
+  readonly shell: string;
+}
+
+export interface PathOwnership {
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+  /** `UNKNOWN` where no such user is. */
+  readonly user: string;
+  readonly group: string;
+}
+
+export type PathState =
+  | { readonly kind: 'absent' }
+  | ({ readonly kind: 'file'; readonly sha256: string; readonly changedAt: number } & PathOwnership & {
+        /** `null` for one that is too long to show, or no file of text. */
+        readonly text: string | null;
+      })
+  | ({
+      readonly kind: 'folder';
+      /** Whether something below has another owner than the folder. */
+      readonly hasStrangers: boolean;
+      readonly isEmpty: boolean;
+    } & PathOwnership)
+  /** `changedAt`, here and above: seconds since 1970. */
+  | { readonly kind: 'link'; readonly target: string; readonly changedAt: number }
+  | { readonly kind: 'other'; readonly what: string };
+
+export interface UnitState {
+  readonly isKnown: boolean;
+  readonly isEnabled: boolean;
+  /** `active`, `failed`, `inactive`, `activating` and others, in systemd's words. */
+  readonly activity: string;
+  /** The unit's file has changed since systemd read it. */
+  readonly needsReload: boolean;
+  /** Since when its process runs, in seconds since 1970; 0 where none does. */
+  readonly startedAt: number;
+}
+
+/** Files longer than this are compared by their hash alone. */
+const shownFileBytes = 64 * 1024;
+
+/** Asks for all pieces in one script. Files that may not be shown are not read, only hashed. */
+export function actualScript(resources: readonly Resource[]): string {
+  const units = resources.flatMap((resource) => (resource.kind === 'unit' ? [resource.name] : []));
+  return [
+    preamble,
+    ...resources.map(question),
+    ...units.map((unit) => `unit ${shellQuoted(unit)}`),
+    'echo end',
+    '',
+  ].join('\n');
+}
+
+/** A folder that is wanted may be a link to one: an operator may have put it on another disk. */
+const preamble = `export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
+tab=$(printf '\\t')
+line() { out=$1; shift; for field; do out="$out$tab$field"; done; printf '%s\\n' "$out"; }
+owned() { stat -c "%a$tab%u$tab%g$tab%U$tab%G" "$1"; }
+group() { found=$(getent group "$1") && line group "$1" "$(printf '%s' "$found" | cut -d: -f3)" || line group "$1"; }
+user() {
+  if found=$(getent passwd "$1"); then line user "$1" "$(printf '%s' "$found" | cut -d: -f3)" \\
+    "$(printf '%s' "$found" | cut -d: -f4)" "$(printf '%s' "$found" | cut -d: -f7)"; else line user "$1"; fi
+}
+path() {
+  case $3 in deep | flat-folder) [ -d "$2" ] && { folder "$@"; return; } ;; esac
+  if [ -L "$2" ]; then line path "$1" link "$(readlink "$2")" "$(stat -c %Y "$2")"
+  elif [ -d "$2" ]; then folder "$@"
+  elif [ -f "$2" ]; then
+    shown=; [ "$3" = shown ] && [ "$(stat -c %s "$2")" -le ${shownFileBytes} ] && shown=$(base64 -w 0 <"$2")
+    line path "$1" file "$(owned "$2")" "$(sha256sum <"$2" | cut -c 1-64)" "$(stat -c %Y "$2")" "$shown"
+  elif [ -e "$2" ]; then line path "$1" other "$(stat -c %F "$2")"
+  else line path "$1" absent; fi
+}
+folder() {
+  strangers=no; content=full; at=$2/.
+  [ "$3" = deep ] && [ -n "$(find "$at" \\( ! -uid "$(stat -c %u "$at")" -o ! -gid "$(stat -c %g "$at")" \\) -print -quit)" ] && strangers=yes
+  [ -z "$(find "$at" -mindepth 1 -maxdepth 1 ! -name lost+found -print -quit)" ] && content=empty
+  line path "$1" folder "$(owned "$at")" "$strangers" "$content"
+}
+unit() {
+  shown=$(systemctl show -p LoadState,UnitFileState,ActiveState,NeedDaemonReload,ExecMainStartTimestamp "$1" 2>/dev/null)
+  show() { printf '%s\\n' "$shown" | sed -n "s/^$1=//p"; }
+  since=0; started=$(show ExecMainStartTimestamp)
+  [ "$(show ActiveState)" = active ] && [ -n "$started" ] && since=$(date -d "$started" +%s)
+  line unit "$1" "$(show LoadState)" "$(show UnitFileState)" "$(show ActiveState)" "$(show NeedDaemonReload)" "$since"
+}`;
+
+function question(resource: Resource, index: number): string {
+  switch (resource.kind) {
+    case 'group':
+    case 'user':
+      return `${resource.kind} ${shellQuoted(resource.name)}`;
+    case 'folder':
+      return `path ${index} ${shellWords(resource.path, resource.isOwnedThroughout ? 'deep' : 'flat-folder')}`;
+    case 'file':
+      return `path ${index} ${shellWords(resource.path, isShown(resource) ? 'shown' : 'hidden')}`;
+    case 'link':
+    case 'absent':
+      return `path ${index} ${shellWords(resource.path, 'flat')}`;
+    case 'release':
+      // Looked at by what sends it.
+      return ':';
+    case 'unit':
+      // Asked for at the end, all together.
+      return ':';
+  }
+}
+
+const isShown = (resource: Extract<Resource, { kind: 'file' }>): boolean =>
+  resource.content.kind === 'bytes' && !resource.content.isSecret;
+
+/**
+ * @param resources those that were asked for
+ * @throws HOST_FACTS_UNREADABLE
+ */
+export function parseActual(host: HostName, resources: readonly Resource[], text: string): ActualState {
+  const groups = new Map<string, GroupState | null>();
+  const users = new Map<string, UserState | null>();
+  const paths = new Map<string, PathState>();
+  const units = new Map<string, UnitState>();
+  const unreadable = (line: string): P4Error =>
+    new P4Error('HOST_FACTS_UNREADABLE', { host, what: 'the state of the host', found: line.slice(0, 200) });
+  const lines = text.split('\n').filter((line) => line !== '');
+  if (lines.at(-1) !== 'end') throw unreadable(lines.at(-1) ?? 'nothing');
+  for (const line of lines.slice(0, -1)) {
+    const [about, name = '', ...fields] = line.split('\t');
+    if (about === 'group') groups.set(name, fields.length === 0 ? null : { gid: Number(fields[0]) });
+    else if (about === 'user') users.set(name, fields.length === 0 ? null : userState(fields));
+    else if (about === 'unit') units.set(name, unitState(fields));
+    else if (about === 'path') {
+      const state = pathState(fields);
+      const resource = resources[Number(name)];
+      if (state === null || resource === undefined || !('path' in resource)) throw unreadable(line);
+      paths.set(resource.path, state);
+    } else throw unreadable(line);
+  }
+  return { groups, users, paths, units };
+}
+
+const userState = ([uid, gid, shell = '']: readonly string[]): UserState => ({
+  uid: Number(uid),
+  gid: Number(gid),
+  shell,
+});
+
+const unitState = ([loaded, enabled, activity = '', needsReload, startedAt]: readonly string[]): UnitState => ({
+  isKnown: loaded === 'loaded',
+  isEnabled: enabled === 'enabled',
+  activity,
+  needsReload: needsReload === 'yes',
+  startedAt: Number(startedAt),
+});
+
+/** `null` for what the script does not print. */
+function pathState(fields: readonly string[]): PathState | null {
+  const [kind, ...rest] = fields;
+  if (kind === 'absent') return { kind };
+  if (kind === 'other') return { kind, what: rest.join(' ') };
+  if (kind === 'link') return { kind, target: rest.slice(0, -1).join('\t'), changedAt: Number(rest.at(-1)) };
+  const [mode = '', uid, gid, user = '', group = '', ...more] = rest;
+  const owned = { mode: parseInt(mode, 8), uid: Number(uid), gid: Number(gid), user, group };
+  if (kind === 'folder') return { kind, ...owned, hasStrangers: more[0] === 'yes', isEmpty: more[1] === 'empty' };
+  if (kind !== 'file') return null;
+  const [sha256 = '', changedAt, shown = ''] = more;
+  const text = shown === '' ? null : Buffer.from(shown, 'base64').toString('utf8');
+  return { kind, ...owned, sha256, changedAt: Number(changedAt), text };
+}

@@ -1,0 +1,312 @@
+/**
+ * A deployment from beginning to end. Hosts are made ready first, all of them: release, facts and addresses. Only when
+ * every one is ready is anything switched on any.
+ */
+import { present } from '../../protocol/assert.ts';
+import { P4Error } from '../../protocol/errors.ts';
+import type { TlsIdentity } from '../../protocol/tls-identity.ts';
+import type { FleetHost } from '../fleet-file.ts';
+import type { LoadedRing } from '../network/kept-choice.ts';
+import { ensureCertificate, revokedList, standingCertificate } from '../pki.ts';
+import type { Operator } from '../ssh/operator-config.ts';
+import { becomeRoot, connect, lockHosts } from './access-phases.ts';
+import { actualScript, parseActual, type ActualState } from './actual.ts';
+import {
+  knownAddresses,
+  listenOf,
+  measureAddresses,
+  noteAddresses,
+  type AddressDecision,
+  type Addresses,
+} from './addresses-phase.ts';
+import { makeAllChanges } from './change-phases.ts';
+import type { Deployment } from './deploy-order.ts';
+import { desiredResources, slicesFolderOf } from './desired.ts';
+import { changesOf } from './difference.ts';
+import { gatherFacts } from './facts-phase.ts';
+import { onHosts } from './fork.ts';
+import { hostLayout } from './host-layout.ts';
+import type { HostRun } from './host-run.ts';
+import { runHostScript } from './host-script.ts';
+import { loadedRings } from './loaded-rings.ts';
+import {
+  ownArchitecture,
+  pruneOld,
+  releaseFor,
+  releaseStateOn,
+  ReleaseShelf,
+  sendReleases,
+  type HostRelease,
+  type HostReleases,
+} from './release-phase.ts';
+import type { Resource } from './resource.ts';
+import { switchHosts } from './switch-phases.ts';
+import { tryRelease } from './trial.ts';
+
+/** Runs all phases that are asked for. What becomes of each host stands at the host. */
+export async function runDeployment(deployment: Deployment, operator: Operator): Promise<void> {
+  const { order, report } = deployment;
+  const shelf = await ReleaseShelf.open(order.state);
+  // Put together while hosts are connected to; a failure is told where the release is asked for.
+  shelf.release(ownArchitecture, 'none').catch(() => undefined);
+  report.phase('connect');
+  await connect(deployment, operator);
+  await becomeRoot(deployment);
+  if (!order.isCheck) {
+    if (!isReady(deployment)) return;
+    await lockHosts(deployment);
+    if (!isReady(deployment)) return;
+  }
+  report.phase('facts');
+  await gatherFacts(deployment, deployNeeds, shelf);
+  if (!order.isCheck && !isReady(deployment)) return;
+  await deployReleases(deployment, shelf);
+  await shelf.close();
+}
+
+const deployNeeds = { architecture: ownArchitecture } as const;
+
+const isReady = ({ hosts }: Deployment): boolean => hosts.every(({ hasFailed }) => !hasFailed);
+
+async function deployReleases(deployment: Deployment, shelf: ReleaseShelf): Promise<void> {
+  const { order, report } = deployment;
+  report.phase('release');
+  const known = await knownAddresses(deployment);
+  const releases = await surveyHosts(deployment, { shelf, known });
+  const rings = await loadedRings(deployment);
+  if (order.isCheck) {
+    tellPredicted(deployment, rings);
+    return;
+  }
+  if (!isReady(deployment)) return;
+  if (order.phases.has('release')) await sendReleases(deployment, releases);
+  else refuseUnsent(deployment, releases);
+  if (!isReady(deployment)) return;
+  const decision = await decideAddresses(deployment, { releases, known, rings });
+  if (decision === null) return;
+  const { addresses } = decision;
+  await planHosts(deployment, { releases, addresses });
+  guardRings(deployment, rings);
+  if (!isReady(deployment)) return;
+  await prepareAndSwitch(deployment, { releases, decision });
+}
+
+/** `null` where not every host has an address. */
+async function decideAddresses(
+  deployment: Deployment,
+  work: { readonly releases: HostReleases; readonly known: Addresses; readonly rings: readonly LoadedRing[] },
+): Promise<AddressDecision | null> {
+  const { order, hosts, report } = deployment;
+  const isKnown = hosts.every(({ name }) => work.known.has(name));
+  if (isKnown && !order.measuresAnew) return { addresses: work.known, measurement: null };
+  if (!order.phases.has('addresses')) {
+    for (const host of hosts.filter(({ name }) => !work.known.has(name))) {
+      const why = 'not measured yet, and --tags leaves out the phase addresses';
+      host.fail('addresses', new P4Error('ADVERTISE_NONE', { host: host.name, why }));
+    }
+    return isKnown ? { addresses: work.known, measurement: null } : null;
+  }
+  report.phase('addresses');
+  const decision = await measureAddresses(deployment, work);
+  return isReady(deployment) ? decision : null;
+}
+
+interface Survey {
+  readonly shelf: ReleaseShelf;
+  readonly known: Addresses;
+}
+
+/** Reads each host, once: before anything is changed on it. What a run has still to make counts as different. */
+async function surveyHosts(deployment: Deployment, { shelf, known }: Survey): Promise<HostReleases> {
+  const { order, hosts, signal } = deployment;
+  const releases = new Map<HostRun, HostRelease>();
+  await onHosts({ phase: 'release', hosts, forks: order.forks }, async (host) => {
+    const release = await releaseFor(host, shelf);
+    const entry = known.get(host.name) ?? null;
+    const identity = entry === null ? null : await identityOf(deployment, host, { entry, isFinal: false });
+    const desired = desiredOf(host, {
+      releaseId: release.id,
+      entry,
+      identity,
+      revoked: await revokedList(order.state),
+    });
+    const [state, text] = await Promise.all([
+      releaseStateOn(host, release, signal),
+      runHostScript(host.session, 'look at the host', { script: actualScript(desired), signal }),
+    ]);
+    const actual = parseActual(host.name, desired, text);
+    host.actual = host.madeFolder ? withoutMadeFolder(actual) : actual;
+    refuseForeignState(host);
+    host.plan(desired, changesOf({ desired, actual: host.actual, release: state }));
+    releases.set(host, { release, state });
+  });
+  return releases;
+}
+
+interface Planning {
+  readonly releases: HostReleases;
+  readonly addresses: Addresses;
+}
+
+/** Compares once more, with the addresses that were chosen and certificates made for them. */
+async function planHosts(deployment: Deployment, { releases, addresses }: Planning): Promise<void> {
+  const { order, hosts } = deployment;
+  await onHosts({ phase: 'addresses', hosts, forks: order.forks }, async (host) => {
+    const { release, state } = present(releases.get(host), 'the release of the host is known');
+    const entry = addresses.get(host.name) ?? null;
+    const identity = entry === null ? null : await identityOf(deployment, host, { entry, isFinal: true });
+    const desired = desiredOf(host, {
+      releaseId: release.id,
+      entry,
+      identity,
+      revoked: await revokedList(order.state),
+    });
+    host.plan(desired, changesOf({ desired, actual: host.actual, release: state }));
+  });
+}
+
+interface HostChoices {
+  readonly releaseId: string;
+  readonly entry: FleetHost | null;
+  readonly identity: TlsIdentity | null;
+  readonly revoked: string | null;
+}
+
+const desiredOf = (
+  { host, facts }: HostRun,
+  { releaseId, entry, identity, revoked }: HostChoices,
+): readonly Resource[] =>
+  desiredResources({ host, facts, releaseId, listen: entry === null ? null : listenOf(entry), identity, revoked });
+
+/** The lock's folder is the first thing that a run makes: a change like others. */
+const withoutMadeFolder = (actual: ActualState): ActualState => ({
+  ...actual,
+  paths: new Map(actual.paths).set(hostLayout.programs, { kind: 'absent' }),
+});
+
+/** A folder with somebody else's files is never taken over. */
+function refuseForeignState(host: HostRun): void {
+  const { stateFolder } = host.host.variables;
+  const state = host.actual.paths.get(stateFolder);
+  if (state?.kind !== 'folder' || state.isEmpty || state.user === hostLayout.user) return;
+  // The slices' folder is ours alone: what has it was ours before its owner was changed.
+  if (host.actual.paths.get(slicesFolderOf(host.host))?.kind === 'folder') return;
+  throw new P4Error('STATE_FOLDER_FOREIGN', { host: host.name, folder: stateFolder, owner: state.user });
+}
+
+interface IdentityNeeds {
+  readonly entry: FleetHost;
+  readonly isFinal: boolean;
+}
+
+async function identityOf(
+  { order }: Deployment,
+  { name }: HostRun,
+  { entry, isFinal }: IdentityNeeds,
+): Promise<TlsIdentity | null> {
+  const addresses = listenOf(entry).map(({ address }) => address.split('%')[0] ?? address);
+  const holder = { role: 'agent', host: name, addresses } as const;
+  if (!isFinal) return standingCertificate(order.state, holder, new Date());
+  return (await ensureCertificate(order.state, holder, new Date())).identity;
+}
+
+/** With `--check`: what a run would change, all of it, and nothing else. */
+function tellPredicted({ order, hosts, report }: Deployment, rings: readonly LoadedRing[]): void {
+  for (const host of hosts.filter(({ hasFailed }) => !hasFailed)) {
+    for (const change of host.changes.filter(({ phase }) => order.phases.has(phase))) {
+      host.noteMade(change);
+      report.change(host.name, change);
+    }
+    const ended = endedRings(host, rings);
+    if (ended.length > 0)
+      report.note(`${host.name} would restart its agent under ${ended.join(', ')}: --restart-rings`);
+  }
+}
+
+/** Rings that a restart of the host's agent would end. */
+function endedRings(host: HostRun, rings: readonly LoadedRing[]): readonly string[] {
+  const isRestarted = host.changes.some(
+    ({ resource, action }) =>
+      resource.kind === 'unit' &&
+      resource.name === hostLayout.agentUnit &&
+      action.kind === 'unit' &&
+      action.steps.includes('restart'),
+  );
+  return isRestarted ? rings.filter(({ hosts }) => hosts.includes(host.name)).map(({ ring }) => ring) : [];
+}
+
+function guardRings({ order, hosts, report }: Deployment, rings: readonly LoadedRing[]): void {
+  if (!order.phases.has('services')) return;
+  for (const host of hosts) {
+    const ended = endedRings(host, rings);
+    if (ended.length === 0) continue;
+    if (order.restartsRings)
+      report.note(`${host.name} restarts its agent under ${ended.join(', ')}: load again afterwards`);
+    else host.fail('services', new P4Error('RINGS_WOULD_STOP', { host: host.name, rings: ended }));
+  }
+}
+
+/** With `--tags`, the release may be left out: then it has to be there where it is switched to. */
+function refuseUnsent({ order, hosts }: Deployment, releases: HostReleases): void {
+  const isUsed = order.phases.has('services') || order.phases.has('trial') || order.phases.has('addresses');
+  if (!isUsed) return;
+  for (const host of hosts) {
+    const found = releases.get(host);
+    if (found !== undefined && found.state !== 'whole')
+      host.fail('release', new P4Error('RELEASE_NOT_SENT', { host: host.name, release: found.release.id }));
+  }
+}
+
+interface Ready {
+  readonly releases: HostReleases;
+  readonly decision: AddressDecision;
+}
+
+async function prepareAndSwitch(deployment: Deployment, { releases, decision }: Ready): Promise<void> {
+  const { order, report } = deployment;
+  const { phases } = order;
+  const { addresses } = decision;
+  if (phases.has('accounts')) {
+    report.phase('accounts');
+    await makeAllChanges(deployment, 'accounts');
+    if (!isReady(deployment)) return;
+  }
+  const { identity: operator } = await ensureCertificate(order.state, { role: 'operator' }, new Date());
+  if (phases.has('trial')) {
+    await tryReleases(deployment, { releases, addresses, operator });
+    if (!isReady(deployment)) return;
+  }
+  deployment.signal.throwIfAborted();
+  await switchHosts(deployment, { addresses, operator });
+  if (!isReady(deployment) || !phases.has('services')) return;
+  await noteAddresses(deployment, decision);
+  await pruneOld(deployment);
+}
+
+interface TrialNeeds {
+  readonly releases: HostReleases;
+  readonly addresses: Addresses;
+  readonly operator: TlsIdentity;
+}
+
+/** On every host whose release is new to it. */
+async function tryReleases(deployment: Deployment, { releases, addresses, operator }: TrialNeeds): Promise<void> {
+  const { order, hosts, report } = deployment;
+  const isNew = ({ changes }: HostRun): boolean => changes.some(({ resource }) => resource.kind === 'link');
+  const tried = hosts.filter(isNew);
+  if (tried.length === 0) return;
+  report.phase('trial');
+  await onHosts({ phase: 'trial', hosts: tried, forks: order.forks }, async (host) => {
+    const { release } = present(releases.get(host), 'the release of the host is known');
+    const entry = present(addresses.get(host.name), 'the address of the host is decided');
+    const agent = await identityOf(deployment, host, { entry, isFinal: true });
+    await tryRelease(deployment, {
+      host,
+      releaseId: release.id,
+      address: entry.address,
+      operatorAddress: entry.network?.operatorAddress ?? entry.address,
+      agent: present(agent, 'a run makes certificates'),
+      operator,
+    });
+  });
+}

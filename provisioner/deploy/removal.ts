@@ -1,0 +1,120 @@
+/** `--remove`: takes p4 away from hosts: units, processes, files, user, and the state with its journals and slices. */
+import { P4Error } from '../../protocol/errors.ts';
+import type { InventoryHost } from '../../protocol/inventory.ts';
+import { changeWholeFleet } from '../fleet-file.ts';
+import { shellQuoted } from '../ssh/shell-quoting.ts';
+import type { Operator } from '../ssh/operator-config.ts';
+import type { Terminal } from '../terminal.ts';
+import { hostPaths, unitFiles, unitFolders, unitNames } from '../units/unit-files.ts';
+import { becomeRoot, connect, lockHosts } from './access-phases.ts';
+import type { Deployment } from './deploy-order.ts';
+import { onHosts } from './fork.ts';
+import { hostLayout } from './host-layout.ts';
+import { runHostScript } from './host-script.ts';
+
+export interface RemovalOptions {
+  readonly isConfirmed: boolean;
+  readonly terminal: Terminal;
+}
+
+/** @throws REMOVAL_UNCONFIRMED */
+export async function runRemoval(
+  deployment: Deployment,
+  operator: Operator,
+  { isConfirmed }: RemovalOptions,
+): Promise<void> {
+  const { order, hosts, report, signal } = deployment;
+  report.phase('connect');
+  await connect(deployment, operator);
+  await becomeRoot(deployment);
+  report.heading('remove', 'what is of p4 on each host');
+  const found = new Map<string, readonly string[]>();
+  await onHosts({ phase: 'facts', hosts, forks: order.forks }, async (host) => {
+    const text = await runHostScript(host.session, 'look for p4', { script: findScript(host.host), signal });
+    const pieces = text.split('\n').filter((line) => line !== '');
+    found.set(host.name, pieces);
+  });
+  if (!order.isCheck) confirm(found, isConfirmed);
+  if (!order.isCheck) await lockHosts(deployment);
+  await onHosts({ phase: 'facts', hosts, forks: order.forks }, async (host) => {
+    const pieces = found.get(host.name) ?? [];
+    if (!order.isCheck) {
+      await runHostScript(host.session, 'remove p4', { script: removeScript(host.host) });
+      // It went with its folder.
+      host.isLocked = false;
+    }
+    for (const text of pieces) {
+      const change = { resource: { kind: 'absent', path: text }, phase: 'files', action: { kind: 'delete' } } as const;
+      host.noteRemoved(text);
+      report.change(host.name, { ...change, text: `remove ${text}`, difference: null });
+    }
+  });
+  if (order.isCheck) return;
+  const gone = new Set(hosts.filter(({ hasFailed }) => !hasFailed).map(({ name }) => name));
+  await changeWholeFleet(order.state, ({ hosts: known, measurement }) => ({
+    hosts: known.filter(({ name }) => !gone.has(name)),
+    measurement,
+  }));
+}
+
+function confirm(found: ReadonlyMap<string, readonly string[]>, isConfirmed: boolean): void {
+  const hosts = [...found].filter(([, pieces]) => pieces.length > 0).map(([host]) => host);
+  if (isConfirmed || hosts.length === 0) return;
+  throw new P4Error('REMOVAL_UNCONFIRMED', { hosts });
+}
+
+/** Every file of ours outside our own folders, whatever kind of host it is. */
+function strayFiles({ variables }: InventoryHost): readonly string[] {
+  const { stateFolder, cpus, gpus, ports } = variables;
+  const paths = (['polkit', 'request-folder'] as const).flatMap((privileges) =>
+    unitFiles({ stateFolder, cpus, gpus, ports, hasGpus: false, privileges }).map(({ path }) => path),
+  );
+  return [...new Set([...paths, hostPaths.polkitRules])].filter((path) => !path.startsWith(`${hostLayout.programs}/`));
+}
+
+const ownFolders = (host: InventoryHost): readonly string[] => [
+  hostLayout.configuration,
+  hostLayout.runtime,
+  hostLayout.trial,
+  ...unitFolders.filter((path) => !path.startsWith(`${hostLayout.programs}/`)),
+  host.variables.stateFolder,
+  hostLayout.programs,
+];
+
+/** Units that may run. */
+const runningUnits = [...unitNames.filter((name) => !name.includes('@')), hostLayout.trialUnit] as const;
+
+/** One piece a line, in the order they are removed. */
+const findScript = (host: InventoryHost): string => `export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
+for unit in ${runningUnits.join(' ')}; do
+  if systemctl cat "$unit" >/dev/null 2>&1 || systemctl is-active --quiet "$unit"; then echo "unit $unit"; fi
+done
+systemctl list-units --all --plain --no-legend 'p4-stage@*' | awk '{ print "unit " $1 }'
+for path in ${[...strayFiles(host), ...ownFolders(host)].map(shellQuoted).join(' ')}; do
+  if [ -e "$path" ] || [ -L "$path" ]; then echo "$path"; fi
+done
+if getent passwd ${hostLayout.user} >/dev/null; then echo 'user ${hostLayout.user}'; fi
+if getent group ${hostLayout.group} >/dev/null; then echo 'group ${hostLayout.group}'; fi
+`;
+
+/**
+ * Goes on when a step has nothing to do; what must not be left is looked at at the end. The state folder may be a mount,
+ * which stays, empty; the programs' folder goes last, and the lock with it.
+ */
+const removeScript = (host: InventoryHost): string => `export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
+for unit in ${runningUnits.join(' ')}; do systemctl --quiet disable --now "$unit" 2>/dev/null; done
+for unit in $(systemctl list-units --all --plain --no-legend 'p4-stage@*' | awk '{ print $1 }'); do systemctl stop "$unit"; done
+systemctl stop p4.slice 2>/dev/null
+rm -f ${strayFiles(host).map(shellQuoted).join(' ')}
+systemctl daemon-reload
+systemctl reset-failed 'p4-*' 2>/dev/null
+pkill -KILL -u ${hostLayout.user} 2>/dev/null
+for folder in ${ownFolders(host).map(shellQuoted).join(' ')}; do
+  rm -rf --one-file-system "$folder" 2>/dev/null || find "$folder/" -mindepth 1 -delete
+done
+if getent passwd ${hostLayout.user} >/dev/null; then userdel ${hostLayout.user}; fi
+if getent group ${hostLayout.group} >/dev/null; then groupdel ${hostLayout.group}; fi
+left=$(find ${[...strayFiles(host), ...ownFolders(host)].map(shellQuoted).join(' ')} -maxdepth 0 2>/dev/null)
+for path in $left; do mountpoint -q "$path" || { echo "$path is still there" >&2; exit 1; }; done
+exit 0
+`;

@@ -18,7 +18,17 @@ const ring = (phase: string, nodes: readonly NodeStatus[], change: Partial<RingS
 const head = { sessionsOpen: 1, sessionsLimit: 4, requestsRunning: 1, requestsFinished: '2', tokensEmitted: '30' };
 
 const answer = (host: string, ...rings: readonly RingStatus[]): HostAnswer => {
-  const agent = { host, version: '', protocol: 1, machineId: '', cores: 2, memoryBytes: '0', pid: 7, addressMissing: '', ...{ memoryAvailableBytes: '0', slicesFreeBytes: '0' } };
+  const agent = {
+    host,
+    version: '',
+    protocol: 1,
+    machineId: '',
+    cores: 2,
+    memoryBytes: '0',
+    pid: 7,
+    addressMissing: '',
+    ...{ memoryAvailableBytes: '0', slicesFreeBytes: '0' },
+  };
   const journal = { state: 'open', records: '3', bytes: '28700' };
   const status: StatusReply = { agent, rings, journal, cpuSeconds: 0, residentBytes: '90000000' };
   return { host, address: '127.0.0.1:7400', answer: { kind: 'status', status } };

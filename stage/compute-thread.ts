@@ -2,7 +2,7 @@
 import { parentPort } from 'node:worker_threads';
 
 import { present, unreachable } from '../protocol/assert.ts';
-import { P4Error } from '../protocol/errors.ts';
+import { P4Error, type ErrorFacts } from '../protocol/errors.ts';
 import { generation } from '../protocol/ids.ts';
 import type { StageLoad } from '../protocol/stage-control.ts';
 import { Candidates } from './candidates.ts';
@@ -56,7 +56,7 @@ port.on('message', (order: ThreadOrder) => {
 async function load(order: LoadOrder): Promise<void> {
   say({ kind: 'loading', fraction: 0 });
   try {
-    // Before libllama is loaded: the threads and the memory that it makes take after this one.
+    // Before libllama is loaded: its memory counts, and its threads take after this one.
     if (order.load.confinement !== undefined) confine(order.load.confinement);
     const { engine, facts } = await openSlice(order.load);
     try {
@@ -69,8 +69,14 @@ async function load(order: LoadOrder): Promise<void> {
     say({ kind: 'loaded', facts });
   } catch (error) {
     if (!(error instanceof P4Error)) throw error;
-    say({ kind: 'load-failed', code: error.code, facts: error.facts });
+    say({ kind: 'load-failed', code: error.code, facts: { ...error.facts, ...limitFacts(order.load) } });
   }
+}
+
+/** Where memory is short, it may be by the plan, of which the libraries know nothing. */
+function limitFacts({ confinement }: StageLoad): ErrorFacts {
+  const limit = confinement?.memoryLimitBytes ?? null;
+  return limit === null ? {} : { memoryLimitMiB: limit / 2 ** 20 };
 }
 
 async function serve({ load, dataSocketPath, counters }: LoadOrder, engine: Engine): Promise<Loaded> {

@@ -1,15 +1,21 @@
 import assert from 'node:assert/strict';
-import { readFileSync, readlinkSync } from 'node:fs';
+import { once } from 'node:events';
+import { readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
 
 import { P4Error } from '../protocol/errors.ts';
 import { confine, cpuMask } from './confinement.ts';
 
 const nothing = { cpus: null, memoryLimitBytes: null };
-const statusOf = (name: string): string =>
-  new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(
-    readFileSync(`/proc/${readlinkSync('/proc/thread-self')}/status`, 'utf8'),
-  )?.[1] ?? '';
+/** CPUs that threads of this process may run on, each list once. */
+const allowed = (): readonly string[] => {
+  const lists = readdirSync('/proc/self/task').map((thread) => {
+    const status = readFileSync(`/proc/self/task/${thread}/status`, 'utf8');
+    return /^Cpus_allowed_list:\s*(.*)$/m.exec(status)?.[1] ?? '';
+  });
+  return [...new Set(lists)];
+};
 
 test('a mask has a bit for each CPU', () => {
   const mask = cpuMask([
@@ -21,21 +27,29 @@ test('a mask has a bit for each CPU', () => {
   assert.equal(mask.at(-1), 0b1000_0000);
 });
 
-test('this thread computes on the CPUs it is given, and on no others', () => {
-  const first = Number(/^[0-9]+/.exec(statusOf('Cpus_allowed_list'))?.[0]);
+test('all threads, this one’s children too, run on the CPUs that are given, and on no others', async () => {
+  const first = Number(/^[0-9]+/.exec(allowed()[0] ?? '')?.[0]);
   confine({ ...nothing, cpus: [{ first, last: first }] });
-  assert.equal(statusOf('Cpus_allowed_list'), String(first));
+  assert.ok(readdirSync('/proc/self/task').length > 1, 'Node has threads of its own');
+  assert.deepEqual(allowed(), [String(first)]);
+  const worker = new Worker('setInterval(() => {}, 1000)', { eval: true });
+  try {
+    await once(worker, 'online');
+    assert.deepEqual(allowed(), [String(first)]);
+  } finally {
+    await worker.terminate();
+  }
 });
 
 test('CPUs that the host does not have are refused, and nothing changes', () => {
-  const former = statusOf('Cpus_allowed_list');
+  const former = allowed();
   assert.throws(
     () => {
       confine({ ...nothing, cpus: [{ first: 9998, last: 9999 }] });
     },
     (error) => error instanceof P4Error && error.code === 'STAGE_CONFINEMENT' && error.facts['cpus'] === '9998-9999',
   );
-  assert.equal(statusOf('Cpus_allowed_list'), former);
+  assert.deepEqual(allowed(), former);
 });
 
 test('the system knows the limit of memory', () => {

@@ -254,7 +254,7 @@ for (const privileges of ['request-folder', 'polkit'] as const) {
  * them: in decimal or hexadecimal digits, or as a number of eight bytes.
  */
 const searchScript = (generation: Generation): string => `
-  find / /run /tmp /dev/shm -xdev -path /opt/p4 -prune -o -type f -cnewer /etc/machine-id -print0 |
+  find $(findmnt -rno TARGET -t overlay,tmpfs) -xdev -path /opt/p4 -prune -o -type f -cnewer /etc/machine-id -print0 |
     xargs -0 perl -0777 -ne '
       BEGIN { my $n = "${generation}"; @forms = ($n, sprintf("%x", $n), pack("Q<", $n), pack("Q>", $n)) }
       for my $form (@forms) { if (index($_, $form) >= 0) { print "$ARGV\\n"; last } }'`;

@@ -106,12 +106,6 @@ export const deployCodes = {
     says: 'The agent of the new release does not answer on its advertised address.',
     remedy: 'The host is back at what it ran before; what the agent said last stands here.',
   },
-  DEPLOY_HELD_BACK: {
-    exit: 4,
-    status: 'ABORTED',
-    says: 'Not every host was ready, so nothing was switched on any.',
-    remedy: 'Mend the hosts named here and deploy again, or leave them out with --limit.',
-  },
   REMOVAL_UNCONFIRMED: {
     exit: 2,
     status: 'FAILED_PRECONDITION',

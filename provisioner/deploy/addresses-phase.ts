@@ -154,6 +154,7 @@ function entryOf({ deployment, host, decision, measurement, known, rings }: Entr
   }
   const [address = chosen.address] = listen;
   const reachedAt = operatorAddress(measurement.operatorCells, host.name, listen.map(plainAddress));
+  if (reachedAt === null) deployment.report.note(unreachedNote(host, listen.map(plainAddress)));
   const isSame = former !== null && canonicalIp(former.address) === canonicalIp(address);
   return {
     name: host.name,
@@ -171,6 +172,10 @@ function entryOf({ deployment, host, decision, measurement, known, rings }: Entr
     },
   };
 }
+
+/** The probe's port was closed from here; a firewall may yet let the agent's own through, so this is no failure. */
+const unreachedNote = ({ name, host }: HostRun, listen: readonly string[]): string =>
+  `${name}: this machine reaches none of ${listen.join(', ')}; commands need port ${host.variables.ports.agent} of one open from here`;
 
 export const listenOf = ({ network, address, port }: FleetHost): readonly NetAddress[] =>
   (network?.listen ?? [address]).map((each) => ({ address: each, port }));

@@ -85,7 +85,7 @@ async function goBack({ hosts, report }: Deployment, phase: PhaseName): Promise<
 
 /**
  * A fresh connection each time: the former agent's would prove nothing.
- * @throws AGENT_NOT_ANSWERING
+ * @throws AGENT_NOT_ANSWERING, AGENT_NOT_REACHED
  */
 async function proveAnswer({ report }: Deployment, host: HostRun, order: SwitchOrder): Promise<void> {
   const entry = order.addresses.get(host.name);
@@ -97,6 +97,7 @@ async function proveAnswer({ report }: Deployment, host: HostRun, order: SwitchO
       const error = await answerOf(host, entry, order.operator);
       if (error === null) return;
       if (performance.now() >= deadline) {
+        if (error.code === 'AGENT_UNREACHABLE' && (await isReady(host))) throw notReached(host, entry, error);
         const said = await unitWords(host.session, hostLayout.agentUnit);
         throw new P4Error(
           'AGENT_NOT_ANSWERING',
@@ -112,6 +113,21 @@ async function proveAnswer({ report }: Deployment, host: HostRun, order: SwitchO
 }
 
 const retryMs = 250;
+
+/** Whether systemd has heard from the agent that it is ready: then it listens. */
+async function isReady({ session }: HostRun): Promise<boolean> {
+  const { status } = await session.run({
+    script: `systemctl is-active --quiet ${hostLayout.agentUnit}`,
+    timeoutMs: limits.answerMs,
+  });
+  return status === 0;
+}
+
+/** What is between this machine and the host is no fault of the release. */
+function notReached({ name }: HostRun, { address, port, network }: FleetHost, error: P4Error): P4Error {
+  const open = [...new Set([address, ...(network?.listen ?? [])])];
+  return new P4Error('AGENT_NOT_REACHED', { host: name, openOneOf: open, port, why: error.facts['why'] ?? '' }, error);
+}
 
 /** `null` when the host's own agent answered, on this very machine. */
 async function answerOf(host: HostRun, entry: FleetHost, operator: TlsIdentity): Promise<P4Error | null> {

@@ -1,6 +1,6 @@
 /**
  * Tries a release before anything is switched: its agent runs beside the former one, with a state of its own and on
- * another port, and has to answer the operator over mutual TLS on the advertised address.
+ * another port, and has to answer the operator over mutual TLS where the operator reaches the host.
  *
  * It needs nothing but the user, its certificate and the release; it has no rings, and goes when it has answered.
  */
@@ -50,10 +50,13 @@ export async function tryRelease({ report, signal }: Deployment, order: TrialOrd
 const { trial, trialUnit } = hostLayout;
 
 /** A release's agent that is told to listen on any port says which it got. */
-async function startTrial({ host, releaseId, address, agent }: TrialOrder, signal: AbortSignal): Promise<number> {
+async function startTrial(order: TrialOrder, signal: AbortSignal): Promise<number> {
+  const { host, releaseId, agent } = order;
+  // The operator's address first: its port is the one that is told.
+  const addresses = new Set([order.operatorAddress, order.address]);
   const config: AgentConfig = {
     host: host.name,
-    listen: [{ address, port: 0 }],
+    listen: [...addresses].map((address) => ({ address, port: 0 })),
     stateFolder: `${trial}/state`,
     slicesFolder: `${trial}/state`,
     runtimeFolder: `${trial}/run`,

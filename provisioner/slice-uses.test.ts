@@ -17,7 +17,8 @@ const place = (
   ...{ kind: 'read', host, slices, unfinishedBytes: 0, emptyLoads },
 });
 const load = loadId('0'.repeat(32));
-const kept = { loadId: load, plan: { ring: ringName('tales') }, slices: [id('1'), id('2')] };
+type Kept = Parameters<typeof judgeSlices>[1][number];
+const kept: Kept = { loadId: load, phase: 'ready', plan: { ring: ringName('tales') }, slices: [id('1'), id('2')] };
 const fates = (places: readonly SlicePlace[], files = [kept]): string =>
   judgeSlices(places, files)
     .map(({ host, slice, fate }) => `${host ?? 'here'} ${slice.id.slice(0, 1)} ${fate}`)
@@ -29,6 +30,12 @@ test('a slice that a loaded ring or a kept plan uses stays, another may go', () 
     'ant 1 used, ant 3 prunable, ant 4 used',
   );
   assert.equal(fates([place(ant, [held('1')])], []), 'ant 1 prunable');
+});
+
+test('the slices of a ring that is unloaded, or never stood, may go', () => {
+  for (const phase of ['unloaded', 'failed'] as const)
+    assert.equal(fates([place(ant, [held('1')])], [{ ...kept, phase }]), 'ant 1 prunable');
+  assert.equal(fates([place(ant, [held('1')])], [{ ...kept, phase: 'loading' }]), 'ant 1 used');
 });
 
 test('a slice that another host has loaded stays here too: they may share the folder', () => {

@@ -29,13 +29,18 @@ export interface JudgedSlice {
   readonly slice: HeldSlice;
   /** Rings that have it loaded, on whatever host: agents of one machine may share a folder. */
   readonly rings: readonly string[];
-  /** Rings whose kept generation file names it. */
+  /** Rings that stand by their kept generation file, and have it there. */
   readonly plans: readonly string[];
   /** `unsure`: a ring that was loaded from elsewhere and is to come back may use it. */
   readonly fate: 'used' | 'unsure' | 'prunable';
 }
 
-type Kept = Pick<KeptGeneration, 'loadId' | 'slices'> & { readonly plan: Pick<KeptGeneration['plan'], 'ring'> };
+type Kept = Pick<KeptGeneration, 'loadId' | 'slices' | 'phase'> & {
+  readonly plan: Pick<KeptGeneration['plan'], 'ring'>;
+};
+
+/** A ring that was unloaded, or never came to stand, keeps its generation file, and no slices. */
+const holdsSlices = ({ phase }: Kept): boolean => phase === 'loading' || phase === 'ready';
 
 export function judgeSlices(places: readonly SlicePlace[], kept: readonly Kept[]): readonly JudgedSlice[] {
   const read = places.filter((place) => place.kind === 'read');
@@ -45,7 +50,9 @@ export function judgeSlices(places: readonly SlicePlace[], kept: readonly Kept[]
     slices.map((slice): JudgedSlice => {
       const same = everywhere.filter(({ id }) => id === slice.id);
       const rings = [...new Set(same.flatMap((one) => one.rings))].sort();
-      const plans = kept.filter((one) => one.slices.some((id) => id === slice.id)).map(({ plan }) => plan.ring);
+      const plans = kept
+        .filter((one) => holdsSlices(one) && one.slices.some((id) => id === slice.id))
+        .map(({ plan }) => plan.ring);
       const isUsed = rings.length > 0 || plans.length > 0;
       const isUnsure = !emptyLoads.every((load) => known.has(load));
       return { host, slice, rings, plans, fate: isUsed ? 'used' : isUnsure ? 'unsure' : 'prunable' };

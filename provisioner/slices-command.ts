@@ -27,7 +27,7 @@ export function addSlicesCommand(program: Command): void {
   program
     .command('slices')
     .description('lists the slices on every host, and what uses each')
-    .option('--prune', 'remove those that no loaded ring and no kept generation file uses')
+    .option('--prune', 'remove those of rings that no longer stand')
     .option('--state <folder>', stateOptionText)
     .option('--json', 'print JSON lines')
     .action((options: SlicesOptions) =>

@@ -106,6 +106,13 @@ export const deployCodes = {
     says: 'The agent of the new release does not answer on its advertised address.',
     remedy: 'The host is back at what it ran before; what the agent said last stands here.',
   },
+  AGENT_NOT_REACHED: {
+    exit: 4,
+    status: 'UNAVAILABLE',
+    says: 'The agent runs on its host, and this machine does not reach it.',
+    remedy:
+      'Open a way from this machine to the port and one of the addresses here: ssh, jump hosts included, carries no commands to agents. The host is back at what it ran before.',
+  },
   REMOVAL_UNCONFIRMED: {
     exit: 2,
     status: 'FAILED_PRECONDITION',

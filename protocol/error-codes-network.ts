@@ -19,7 +19,7 @@ export const networkCodes = {
     status: 'PERMISSION_DENIED',
     says: 'One side does not accept the certificate of the other.',
     remedy:
-      "Check that both certificates come from the fleet's own authority, have not expired and name the right host.",
+      "Check that both certificates come from the fleet's own authority, have not expired and name the right host, and the clocks of both machines.",
   },
   CERTIFICATE_UNUSABLE: {
     exit: 2,

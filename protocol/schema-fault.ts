@@ -17,9 +17,28 @@ const ajv = new Ajv({ allErrors: true, verbose: true, strictTypes: false, addUse
 ajv.addFormat('address', (text: string) => isIpAddress(text) || isZonedIpv6(text) || isDnsName(text));
 ajv.addFormat('ip-address', isIpAddress);
 
-/** A schema made ready; `Checked` is the type of a value that satisfies it. */
-export const compiledSchema = <Checked>(schema: AnySchemaObject): ValidateFunction<Checked> =>
-  ajv.compile<Checked>(schema);
+/** A check of values; `Checked` is the type of those that satisfy it. */
+export interface SchemaCheck<Checked> {
+  (value: unknown): value is Checked;
+  /** Of the last check that was made; `null` before the first and after a good one. */
+  errors: readonly ErrorObject[] | null;
+}
+
+/**
+ * A check by a schema. It is made ready when it is first used: that takes a command longer than most of what it does, and
+ * no command uses all of them.
+ */
+export function compiledSchema<Checked>(schema: AnySchemaObject): SchemaCheck<Checked> {
+  let compiled: ValidateFunction<Checked> | null = null;
+  const lazily = (value: unknown): value is Checked => {
+    compiled ??= ajv.compile<Checked>(schema);
+    const isGood = compiled(value);
+    check.errors = compiled.errors ?? null;
+    return isGood;
+  };
+  const check: SchemaCheck<Checked> = Object.assign(lazily, { errors: null });
+  return check;
+}
 
 /** All of a document's departures from the schema its last check was made with. */
 export const schemaFaults = (errors: readonly ErrorObject[], document: PlainDocument): readonly Fault[] =>

@@ -10,16 +10,7 @@ import { P4Error } from '../protocol/errors.ts';
 import type { HostName } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
 import type { TlsIdentity } from '../protocol/tls-identity.ts';
-import {
-  authorityFlaw,
-  createAuthority,
-  createCertificate,
-  expiryOf,
-  revocationList,
-  speaksFor,
-  type Holder,
-  type KeyPair,
-} from './certificate.ts';
+import { authorityFlaw, expiryOf, speaksFor, type Holder, type KeyPair } from './certificate.ts';
 import { makeOwnerFolder, ownerFileMode, readIfThere, writeDurably } from './durable-file.ts';
 import type { StateFolder } from './state-folder.ts';
 import { whileLocked } from './state-lock.ts';
@@ -32,6 +23,9 @@ export interface Credentials {
   /** Made just now, where there was none or it no longer did. */
   readonly isNew: boolean;
 }
+
+/** Only where something is signed. */
+const signing = () => import('./certificate-signing.ts');
 
 const certificateMode = 0o644;
 const dayMs = 86_400_000;
@@ -58,7 +52,7 @@ export async function ensureCertificate(folder: StateFolder, holder: Holder, now
     const paths = pathsOf(folder, nameOf(holder));
     const found = await readPair(paths);
     const isGood = found !== null && isLasting(found, holder, { authority, now });
-    const pair = isGood ? found : await createCertificate(authority, holder, now);
+    const pair = isGood ? found : await (await signing()).createCertificate(authority, holder, now);
     if (!isGood) await writePair(paths, pair);
     return {
       identity: { authority: authority.certificate, ...pair, ...(await revokedIn(folder)) },
@@ -91,7 +85,7 @@ export async function revokeCertificate(folder: StateFolder, host: HostName, now
     const certificate = await readIfThere(paths.certificate);
     if (certificate === null) return false;
     const former = await readIfThere(revokedPath(folder));
-    const text = await revocationList(authority, { former, certificate }, now);
+    const text = await (await signing()).revocationList(authority, { former, certificate }, now);
     await writeDurably({ path: revokedPath(folder), text, mode: certificateMode });
     await rm(paths.key, { force: true });
     await rm(paths.certificate, { force: true });
@@ -147,7 +141,7 @@ async function authorityOf(folder: StateFolder, now: Date): Promise<KeyPair> {
 }
 
 async function makeAuthority(paths: PairPaths, now: Date): Promise<KeyPair> {
-  const pair = await createAuthority(now);
+  const pair = await (await signing()).createAuthority(now);
   await writeDurably({ path: paths.key, text: pair.key + pair.certificate, mode: ownerFileMode });
   return pair;
 }

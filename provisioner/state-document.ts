@@ -1,8 +1,7 @@
 /** Checks of the JSON files in the state folder. */
-import type { ValidateFunction } from 'ajv';
 import { readDocument } from '../protocol/document.ts';
 import { orderedFaults, type Fault } from '../protocol/fault.ts';
-import { schemaFaults } from '../protocol/schema-fault.ts';
+import { schemaFaults, type SchemaCheck } from '../protocol/schema-fault.ts';
 
 export type StateReading<Checked> =
   | { readonly kind: 'value'; readonly value: Checked }
@@ -10,11 +9,7 @@ export type StateReading<Checked> =
   | { readonly kind: 'damaged'; readonly why: readonly string[] };
 
 /** @param file the name that the reasons give the text's file */
-export function readStateText<Checked>(
-  text: string,
-  file: string,
-  check: ValidateFunction<Checked>,
-): StateReading<Checked> {
+export function readStateText<Checked>(text: string, file: string, check: SchemaCheck<Checked>): StateReading<Checked> {
   // JSON is YAML 1.2, and this reader knows the lines.
   const { document, faults } = readDocument(text, file);
   if (document === null) return damaged(faults);

@@ -7,7 +7,9 @@ import { limits } from '../protocol/limits.ts';
 import type { Plan } from '../protocol/plan.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
 import { FleetConnection } from './fleet-connection.ts';
+import { readGeneration, readGenerations } from './generation-file.ts';
 import { openPlan, ringHosts } from './opened-plan.ts';
+import { replaysOf, type Replay } from './ring-replay.ts';
 import { chosenState, stateOptionText } from './state-option.ts';
 import type { StateFolder } from './state-folder.ts';
 import { isAllReady, statusLines, type HostAnswer } from './status-table.ts';
@@ -42,7 +44,8 @@ async function status(plan: Plan | null, state: StateFolder, { terminal, signal 
     const answers = await Promise.all(hosts.map((host) => ask(fleet, { host, ring: plan?.ring ?? '', signal })));
     signal.throwIfAborted();
     const isReady = isAllReady(answers) && (plan === null || isLoaded(answers));
-    terminal.line(statusLines(answers, plan?.ring ?? null).join('\n'));
+    const replays = await replaysKnown(plan, answers, state);
+    terminal.line(statusLines(answers, plan?.ring ?? null, new Map(replays.map((one) => [one.ring, one]))).join('\n'));
     for (const { host, address, answer } of answers) {
       terminal.event({
         event: 'agent',
@@ -53,8 +56,11 @@ async function status(plan: Plan | null, state: StateFolder, { terminal, signal 
           : { error: { code: answer.error.code, facts: answer.error.facts } }),
       });
     }
-    terminal.event({ event: 'status', ready: isReady });
-    return isReady ? 0 : notReadyExit;
+    for (const { ring, empty, command } of replays) {
+      terminal.event({ event: 'replay', ring, emptyNodes: empty.map(({ node }) => node), command });
+    }
+    terminal.event({ event: 'status', ready: isReady && replays.length === 0 });
+    return isReady && replays.length === 0 ? 0 : notReadyExit;
   } finally {
     fleet.close();
   }
@@ -62,6 +68,23 @@ async function status(plan: Plan | null, state: StateFolder, { terminal, signal 
 
 const isLoaded = (answers: readonly HostAnswer[]): boolean =>
   answers.every(({ answer }) => answer.kind === 'status' && answer.status.rings.length > 0);
+
+async function replaysKnown(
+  plan: Plan | null,
+  answers: readonly HostAnswer[],
+  state: StateFolder,
+): Promise<readonly Replay[]> {
+  const known =
+    plan === null
+      ? await readGenerations(state)
+      : [await readGeneration(state, plan.ring)].filter((kept) => kept !== null);
+  const said = answers.flatMap(({ host, answer }) =>
+    answer.kind === 'status' ? [{ host, status: answer.status }] : [],
+  );
+  // A replay that did not get through is one to be tried again.
+  const loads = known.filter(({ phase }) => phase === 'ready' || phase === 'loading');
+  return replaysOf(loads, said, state.root === chosenState(undefined).root ? null : state.root);
+}
 
 interface StatusCall {
   readonly host: HostName;

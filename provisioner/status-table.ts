@@ -2,6 +2,7 @@
 import type { RingName } from '../protocol/ids.ts';
 import type { NodeStatus, RingStatus, StatusReply } from '../protocol/messages.ts';
 import type { P4Error } from '../protocol/errors.ts';
+import type { Replay } from './ring-replay.ts';
 import { bytesText, tableLines, type Column } from './text-table.ts';
 
 /** What asking one host's agent gave. */
@@ -28,8 +29,13 @@ const linkColumns = [
 /**
  * The whole page: the hosts, then each ring with its nodes and links.
  * @param asked the one ring that was asked about, `null` for all
+ * @param replays what this operator can load again, by ring
  */
-export function statusLines(answers: readonly HostAnswer[], asked: RingName | null): readonly string[] {
+export function statusLines(
+  answers: readonly HostAnswer[],
+  asked: RingName | null,
+  replays: ReadonlyMap<string, Replay> = new Map(),
+): readonly string[] {
   const rings = mergedRings(answers);
   const problems = answers.flatMap(({ host, answer }) =>
     answer.kind === 'error' ? ['', `${host}: ${answer.error.message}`] : missingLines(host, answer.status),
@@ -38,7 +44,7 @@ export function statusLines(answers: readonly HostAnswer[], asked: RingName | nu
     ...tableLines(hostColumns, answers.map(hostRow)),
     ...(rings.length === 0
       ? ['', asked === null ? 'No ring is loaded.' : `Ring ${asked} is not loaded.`]
-      : rings.flatMap((ring) => ['', ...ringLines(ring)])),
+      : rings.flatMap((ring) => ['', ...ringLines(ring, replays.get(ring.ring) ?? null)])),
     ...problems,
   ];
 }
@@ -82,9 +88,11 @@ function mergedRings(answers: readonly HostAnswer[]): readonly MergedRing[] {
   return names.map((ring) => ({ ring, parts: parts.filter((part) => part.ring === ring) }));
 }
 
-function ringLines({ ring, parts }: MergedRing): readonly string[] {
+function ringLines({ ring, parts }: MergedRing, replay: Replay | null): readonly string[] {
   const phases = parts.map(({ host, phase }) => `${phase} on ${host}`);
-  const nodes = parts.flatMap((part) => part.nodes).sort((one, other) => one.node - other.node);
+  const nodes = [...parts.flatMap((part) => part.nodes), ...(replay?.empty ?? [])].sort(
+    (one, other) => one.node - other.node,
+  );
   const links = parts.flatMap((part) => part.links).sort((one, other) => one.source - other.source);
   const heads = parts.flatMap(({ head }) => (head === null ? [] : [head]));
   return [
@@ -96,6 +104,7 @@ function ringLines({ ring, parts }: MergedRing): readonly string[] {
     ),
     ...indented(tableLines(nodeColumns, nodes.map(nodeRow))),
     ...reasonLines(parts, nodes),
+    ...(replay === null ? [] : [`  to have it ready again: ${replay.command}`]),
     ...(links.length === 0
       ? []
       : indented(

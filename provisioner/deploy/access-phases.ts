@@ -29,14 +29,15 @@ export async function becomeRoot({ order, hosts, signal }: Deployment): Promise<
 }
 
 /** Host by host, in one order for everybody: two deployments at once never each hold what the other wants. */
-export async function lockHosts({ order, hosts, owner, signal }: Deployment): Promise<void> {
+export async function lockHosts({ order, hosts, owner, report, signal }: Deployment): Promise<void> {
   const inOrder = [...hosts].sort((one, other) => (one.name < other.name ? -1 : 1));
   await onHosts({ phase: 'lock', hosts: inOrder, forks: 1 }, async (host) => {
     // One that is held by another stays untouched, and so do the rest.
     if (hosts.some(({ failure }) => failure?.phase === 'lock')) return;
-    const { madeFolder } = await lockHost(host.session, owner, { force: order.forcesUnlock, signal });
+    const { madeFolder, tookOver } = await lockHost(host.session, owner, { force: order.forcesUnlock, signal });
     host.isLocked = true;
     host.madeFolder = madeFolder;
+    if (tookOver !== null) report.host(host.name, `goes on after the run of ${tookOver.since}, which lost the host`);
   });
 }
 

@@ -78,38 +78,52 @@ export function actualScript(resources: readonly Resource[]): string {
   ].join('\n');
 }
 
-/** A folder that is wanted may be a link to one: an operator may have put it on another disk. */
+/**
+ * A folder that is wanted may be a link to one: an operator may have put it on another disk. Fields are taken apart by
+ * the shell itself: on a busy host, starting a process takes longer than all that it is asked.
+ */
 const preamble = `export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
 tab=$(printf '\\t')
+newline='
+'
 line() { out=$1; shift; for field; do out="$out$tab$field"; done; printf '%s\\n' "$out"; }
-owned() { stat -c "%a$tab%u$tab%g$tab%U$tab%G" "$1"; }
-group() { found=$(getent group "$1") && line group "$1" "$(printf '%s' "$found" | cut -d: -f3)" || line group "$1"; }
+nth() { rest=$2; skip=$1; while [ "$skip" -gt 0 ]; do rest=\${rest#*"$3"}; skip=$((skip - 1)); done; value=\${rest%%"$3"*}; }
+group() { if found=$(getent group "$1"); then nth 2 "$found" :; line group "$1" "$value"; else line group "$1"; fi; }
 user() {
-  if found=$(getent passwd "$1"); then line user "$1" "$(printf '%s' "$found" | cut -d: -f3)" \\
-    "$(printf '%s' "$found" | cut -d: -f4)" "$(printf '%s' "$found" | cut -d: -f7)"; else line user "$1"; fi
+  if found=$(getent passwd "$1"); then
+    nth 2 "$found" :; uid=$value; nth 3 "$found" :; gid=$value; nth 6 "$found" :; line user "$1" "$uid" "$gid" "$value"
+  else line user "$1"; fi
 }
 path() {
   case $3 in deep | flat-folder) [ -d "$2" ] && { folder "$@"; return; } ;; esac
   if [ -L "$2" ]; then line path "$1" link "$(readlink "$2")" "$(stat -c %Y "$2")"
   elif [ -d "$2" ]; then folder "$@"
   elif [ -f "$2" ]; then
-    shown=; [ "$3" = shown ] && [ "$(stat -c %s "$2")" -le ${shownFileBytes} ] && shown=$(base64 -w 0 <"$2")
-    line path "$1" file "$(owned "$2")" "$(sha256sum <"$2" | cut -c 1-64)" "$(stat -c %Y "$2")" "$shown"
+    found=$(stat -c "%a$tab%u$tab%g$tab%U$tab%G$tab%Y$tab%s" "$2"); size=\${found##*"$tab"}; found=\${found%"$tab"*}
+    sum=$(sha256sum <"$2"); shown=
+    if [ "$3" = shown ] && [ "\${size:-0}" -le ${shownFileBytes} ]; then shown=$(base64 -w 0 <"$2"); fi
+    line path "$1" file "\${found%"$tab"*}" "\${sum%% *}" "\${found##*"$tab"}" "$shown"
   elif [ -e "$2" ]; then line path "$1" other "$(stat -c %F "$2")"
   else line path "$1" absent; fi
 }
 folder() {
-  strangers=no; content=full; at=$2/.
-  [ "$3" = deep ] && [ -n "$(find "$at" \\( ! -uid "$(stat -c %u "$at")" -o ! -gid "$(stat -c %g "$at")" \\) -print -quit)" ] && strangers=yes
-  [ -z "$(find "$at" -mindepth 1 -maxdepth 1 ! -name lost+found -print -quit)" ] && content=empty
-  line path "$1" folder "$(owned "$at")" "$strangers" "$content"
+  strangers=no; content=empty; at=$2/.; owned=$(stat -c "%a$tab%u$tab%g$tab%U$tab%G" "$at")
+  if [ "$3" = deep ]; then
+    nth 1 "$owned" "$tab"; uid=$value; nth 2 "$owned" "$tab"
+    [ -n "$(find "$at" \\( ! -uid "$uid" -o ! -gid "$value" \\) -print -quit)" ] && strangers=yes
+  fi
+  for entry in "$2"/* "$2"/.[!.]* "$2"/..?*; do
+    if [ -e "$entry" ] || [ -L "$entry" ]; then case $entry in */lost+found) ;; *) content=full; break ;; esac; fi
+  done
+  line path "$1" folder "$owned" "$strangers" "$content"
 }
+property() { case $newline$shown in *"$newline$1="*) value=\${shown##*"$1="}; value=\${value%%"$newline"*} ;; *) value= ;; esac; }
 unit() {
   shown=$(systemctl show -p LoadState,UnitFileState,ActiveState,NeedDaemonReload,ExecMainStartTimestamp "$1" 2>/dev/null)
-  show() { printf '%s\\n' "$shown" | sed -n "s/^$1=//p"; }
-  since=0; started=$(show ExecMainStartTimestamp)
-  [ "$(show ActiveState)" = active ] && [ -n "$started" ] && since=$(date -d "$started" +%s)
-  line unit "$1" "$(show LoadState)" "$(show UnitFileState)" "$(show ActiveState)" "$(show NeedDaemonReload)" "$since"
+  since=0; property ExecMainStartTimestamp; started=$value; property ActiveState; active=$value
+  [ "$active" = active ] && [ -n "$started" ] && since=$(date -d "$started" +%s)
+  property LoadState; loaded=$value; property UnitFileState; enabled=$value; property NeedDaemonReload
+  line unit "$1" "$loaded" "$enabled" "$active" "$value" "$since"
 }`;
 
 function question(resource: Resource, index: number): string {

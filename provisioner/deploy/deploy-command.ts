@@ -1,5 +1,5 @@
 /** `deploy`: makes the hosts of an inventory run p4, or takes it away again. */
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { homedir, hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -11,16 +11,18 @@ import { limits } from '../../protocol/limits.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from '../command.ts';
 import { changeFleet } from '../fleet-file.ts';
 import { revokeCertificate } from '../pki.ts';
-import { makeOwnerFolder } from '../durable-file.ts';
+import { makeOwnerFolder, readIfThere } from '../durable-file.ts';
 import { wholeNumber } from '../number-option.ts';
 import type { Operator } from '../ssh/operator-config.ts';
 import { TerminalPrompt } from '../ssh/secret-prompt.ts';
 import { addSshOptions, readSshOptions, type SshOptionValues } from '../ssh/ssh-options.ts';
+import type { StateFolder } from '../state-folder.ts';
 import { whileLocked } from '../state-lock.ts';
 import { chosenState, stateOptionText } from '../state-option.ts';
 import { letGo } from './access-phases.ts';
 import { limitedHosts, type Deployment, type DeployOrder } from './deploy-order.ts';
 import { runDeployment } from './deployment.ts';
+import type { LockOwner } from './host-lock.ts';
 import { HostRun } from './host-run.ts';
 import { openInventory } from './inventory-file.ts';
 import { chosenPhases, phaseNames } from './phase.ts';
@@ -94,14 +96,16 @@ async function deploy(inventoryFile: string, options: DeployOptions, context: Co
       order.hosts.map(({ name }) => name),
       reporting,
     ),
-    owner: lockOwner(),
+    owner: await lockOwner(order.state),
     signal,
   };
+  const isRemoval = options.remove === true;
   const work = (): Promise<void> =>
-    options.remove === true
+    isRemoval
       ? runRemoval(deployment, operator(), { isConfirmed: options.yes === true, terminal })
       : runRevoking(deployment, options.revoke);
-  return run(deployment, work);
+  await run(deployment, work);
+  return conclude(deployment, isRemoval);
 }
 
 /** A revoked host is no part of the deployment that tells the others: nothing is changed on it. */
@@ -117,7 +121,7 @@ async function runRevoking(deployment: Deployment, revoked: string | undefined):
 }
 
 /** One deployment at a time with one state folder; on the hosts, one at a time with any. */
-async function run(deployment: Deployment, work: () => Promise<void>): Promise<number> {
+async function run(deployment: Deployment, work: () => Promise<void>): Promise<void> {
   const { order } = deployment;
   try {
     if (order.isCheck) await work();
@@ -128,17 +132,17 @@ async function run(deployment: Deployment, work: () => Promise<void>): Promise<n
   } finally {
     await letGo(deployment);
   }
-  return conclude(deployment);
 }
 
 /** @returns the exit status: that of the first host's failure */
-function conclude({ hosts, report, order }: Deployment): number {
+function conclude({ hosts, report, order }: Deployment, isRemoval: boolean): number {
   const failures = hosts.flatMap(({ name, failure }) => (failure === null ? [] : [{ name, ...failure }]));
   for (const { name, phase, error } of failures) report.failure(name, phase, error);
-  const untouched = hosts.filter(({ hasFailed }) => !hasFailed);
-  if (failures.length > 0 && untouched.length > 0 && !order.isCheck) {
-    const names = untouched.map(({ name }) => name).join(', ');
-    report.note(`Nothing was switched on ${names}: deploy again, or leave out what failed with --limit.`);
+  const others = hosts.filter(({ hasFailed, recap }) => !hasFailed && (!isRemoval || recap.changed === 0));
+  if (failures.length > 0 && others.length > 0 && !order.isCheck) {
+    const names = others.map(({ name }) => name).join(', ');
+    const what = isRemoval ? 'removed from' : 'switched on';
+    report.note(`Nothing was ${what} ${names}: run it again, or leave out what failed with --limit.`);
   }
   const recaps = hosts.map(({ recap }) => recap);
   report.recap(recaps);
@@ -151,12 +155,14 @@ function conclude({ hosts, report, order }: Deployment): number {
   return failures[0]?.error.rule.exit ?? 0;
 }
 
-function lockOwner(): Deployment['owner'] {
+async function lockOwner(state: StateFolder): Promise<LockOwner> {
+  const machine = (await readIfThere('/etc/machine-id')) ?? '';
   return {
     owner: `${userInfo().username}@${hostname()}`,
     pid: process.pid,
     since: new Date().toISOString(),
     token: randomBytes(16).toString('hex'),
+    origin: createHash('sha256').update(`${machine}\n${state.root}`).digest('hex').slice(0, 32),
   };
 }
 

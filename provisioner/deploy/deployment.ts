@@ -21,9 +21,10 @@ import {
 } from './addresses-phase.ts';
 import { makeAllChanges } from './change-phases.ts';
 import type { Deployment } from './deploy-order.ts';
-import { desiredResources, slicesFolderOf } from './desired.ts';
+import { desiredResources } from './desired.ts';
 import { changesOf } from './difference.ts';
 import { gatherFacts } from './facts-phase.ts';
+import { refuseForeignState } from './foreign-state.ts';
 import { onHosts } from './fork.ts';
 import { hostLayout } from './host-layout.ts';
 import type { HostRun } from './host-run.ts';
@@ -136,7 +137,7 @@ async function surveyHosts(deployment: Deployment, { shelf, known }: Survey): Pr
     ]);
     const actual = parseActual(host.name, desired, text);
     host.actual = host.madeFolder ? withoutMadeFolder(actual) : actual;
-    refuseForeignState(host);
+    refuseForeignState(host.host, host.actual);
     host.plan(desired, changesOf({ desired, actual: host.actual, release: state }));
     releases.set(host, { release, state });
   });
@@ -183,16 +184,6 @@ const withoutMadeFolder = (actual: ActualState): ActualState => ({
   ...actual,
   paths: new Map(actual.paths).set(hostLayout.programs, { kind: 'absent' }),
 });
-
-/** A folder with somebody else's files is never taken over. */
-function refuseForeignState(host: HostRun): void {
-  const { stateFolder } = host.host.variables;
-  const state = host.actual.paths.get(stateFolder);
-  if (state?.kind !== 'folder' || state.isEmpty || state.user === hostLayout.user) return;
-  // The slices' folder is ours alone: what has it was ours before its owner was changed.
-  if (host.actual.paths.get(slicesFolderOf(host.host))?.kind === 'folder') return;
-  throw new P4Error('STATE_FOLDER_FOREIGN', { host: host.name, folder: stateFolder, owner: state.user });
-}
 
 interface IdentityNeeds {
   readonly entry: FleetHost;

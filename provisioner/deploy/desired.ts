@@ -93,18 +93,26 @@ function absentPaths(desired: DesiredHost, wanted: readonly HostFile[]): readonl
 
 export const slicesFolderOf = ({ variables }: InventoryHost): string => `${variables.stateFolder}/slices`;
 
+const folder = (path: string, mode: number, owner: Ownership): FolderResource => ({
+  ...{ kind: 'folder', path, mode, owner },
+  isOwnedThroughout: false,
+});
+
+export const stateResource = ({ variables }: InventoryHost): FolderResource => ({
+  ...folder(variables.stateFolder, 0o700, agentsOwn),
+  isOwnedThroughout: true,
+});
+
+export const slicesResource = (host: InventoryHost): FolderResource => folder(slicesFolderOf(host), 0o700, agentsOwn);
+
 function folders(host: InventoryHost): readonly FolderResource[] {
-  const folder = (path: string, mode: number, owner: Ownership): FolderResource => ({
-    ...{ kind: 'folder', path, mode, owner },
-    isOwnedThroughout: false,
-  });
   return [
     folder(hostLayout.programs, 0o755, root),
     folder(hostLayout.releases, 0o755, root),
     folder(hostLayout.configuration, 0o755, root),
     folder(hostLayout.pki, 0o755, root),
-    { ...folder(host.variables.stateFolder, 0o700, agentsOwn), isOwnedThroughout: true },
-    folder(slicesFolderOf(host), 0o700, agentsOwn),
+    stateResource(host),
+    slicesResource(host),
     ...unitFolders.map((path) => folder(path, 0o755, root)),
   ];
 }

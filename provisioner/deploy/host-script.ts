@@ -1,6 +1,8 @@
 /** Runs a script on a host that has to succeed. */
 import { P4Error } from '../../protocol/errors.ts';
+import { limits } from '../../protocol/limits.ts';
 import type { RemoteOrder, Session } from '../ssh/session.ts';
+import { fullestFolder, spaceScript } from './host-space.ts';
 
 /**
  * @param step what the script does, for the error
@@ -10,23 +12,26 @@ import type { RemoteOrder, Session } from '../ssh/session.ts';
 export async function runHostScript(session: Session, step: string, order: RemoteOrder): Promise<string> {
   const { status, stdout, stderr } = await session.run(order);
   if (status === 0) return stdout.toString('utf8');
-  throw hostScriptFailure({ host: session.host, step, status, stderr });
-}
-
-export function hostScriptFailure(found: {
-  readonly host: string;
-  readonly step: string;
-  readonly status: number;
-  readonly stderr: string;
-}): P4Error {
-  const { host, step, status, stderr } = found;
   const said = stderr
     .split('\n')
     .filter((line) => line.trim() !== '')
     .slice(-lastLines);
-  const code = said.some((line) => line.includes('No space left on device')) ? 'HOST_DISK_FULL' : 'HOST_SCRIPT_FAILED';
-  return new P4Error(code, { host, step, status, said });
+  const failed = { host: session.host, step, said };
+  if (!said.some((line) => line.includes('No space left on device')))
+    throw new P4Error('HOST_SCRIPT_FAILED', { ...failed, status });
+  // How much a step would have written nobody knows; this much a host keeps in any case.
+  const needed = { neededBytes: limits.hostSpareBytes };
+  throw new P4Error('HOST_DISK_FULL', { ...failed, ...(await fullFolder(session, said)), ...needed });
 }
 
 /** Lines of a failed script's standard error that are shown. */
 const lastLines = 8;
+
+async function fullFolder(
+  session: Session,
+  said: readonly string[],
+): Promise<Readonly<Record<string, string | number>>> {
+  const { status, stdout } = await session.run({ script: spaceScript(said), timeoutMs: limits.answerMs });
+  const full = status === 0 ? fullestFolder(stdout.toString('utf8')) : null;
+  return full === null ? {} : { ...full };
+}

@@ -87,14 +87,17 @@ export async function sendReleases(
     const { release, state } = present(releases.get(host), 'the release of the host is known');
     if (state === 'whole') return;
     report.at(host.name, 'looking at what is there');
+    let totalBytes = 0;
     try {
-      await sendRelease(host.session, release, {
+      const { sentBytes } = await sendRelease(host.session, release, {
         root: hostLayout.programs,
         signal,
         onProgress: (progress) => {
+          ({ totalBytes } = progress);
           report.upload(host.name, progress);
         },
       });
+      if (totalBytes > 0) report.sent(host.name, { sentBytes, totalBytes });
     } finally {
       report.at(host.name, null);
     }

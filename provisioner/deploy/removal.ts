@@ -7,9 +7,13 @@ import type { Operator } from '../ssh/operator-config.ts';
 import type { Terminal } from '../terminal.ts';
 import { hostPaths, unitFiles, unitFolders, unitNames } from '../units/unit-files.ts';
 import { becomeRoot, connect, lockHosts } from './access-phases.ts';
+import { actualScript, parseActual } from './actual.ts';
 import type { Deployment } from './deploy-order.ts';
+import { slicesResource, stateResource } from './desired.ts';
+import { refuseForeignState } from './foreign-state.ts';
 import { onHosts } from './fork.ts';
 import { hostLayout } from './host-layout.ts';
+import type { HostRun } from './host-run.ts';
 import { runHostScript } from './host-script.ts';
 
 export interface RemovalOptions {
@@ -17,39 +21,35 @@ export interface RemovalOptions {
   readonly terminal: Terminal;
 }
 
-/** @throws REMOVAL_UNCONFIRMED */
+/**
+ * All hosts are looked at before anything goes from any: one that fails keeps what it has, and so do the others.
+ * @throws REMOVAL_UNCONFIRMED
+ */
 export async function runRemoval(
   deployment: Deployment,
   operator: Operator,
   { isConfirmed }: RemovalOptions,
 ): Promise<void> {
-  const { order, hosts, report, signal } = deployment;
+  const { order, hosts, report } = deployment;
   report.phase('connect');
   await connect(deployment, operator);
   await becomeRoot(deployment);
   report.heading('remove', 'what is of p4 on each host');
-  const found = new Map<string, readonly string[]>();
-  await onHosts({ phase: 'facts', hosts, forks: order.forks }, async (host) => {
-    const text = await runHostScript(host.session, 'look for p4', { script: findScript(host.host), signal });
-    const pieces = text.split('\n').filter((line) => line !== '');
-    found.set(host.name, pieces);
+  const found = await findPieces(deployment);
+  if (order.isCheck) {
+    for (const host of hosts.filter(({ hasFailed }) => !hasFailed)) tellRemoved(deployment, host, found);
+    return;
+  }
+  if (!isReady(deployment)) return;
+  confirm(found, isConfirmed);
+  await lockHosts(deployment);
+  if (!isReady(deployment)) return;
+  await onHosts({ phase: 'files', hosts, forks: order.forks }, async (host) => {
+    await runHostScript(host.session, 'remove p4', { script: removeScript(host.host) });
+    // It went with its folder.
+    host.isLocked = false;
+    tellRemoved(deployment, host, found);
   });
-  if (!order.isCheck) confirm(found, isConfirmed);
-  if (!order.isCheck) await lockHosts(deployment);
-  await onHosts({ phase: 'facts', hosts, forks: order.forks }, async (host) => {
-    const pieces = found.get(host.name) ?? [];
-    if (!order.isCheck) {
-      await runHostScript(host.session, 'remove p4', { script: removeScript(host.host) });
-      // It went with its folder.
-      host.isLocked = false;
-    }
-    for (const text of pieces) {
-      const change = { resource: { kind: 'absent', path: text }, phase: 'files', action: { kind: 'delete' } } as const;
-      host.noteRemoved(text);
-      report.change(host.name, { ...change, text: `remove ${text}`, difference: null });
-    }
-  });
-  if (order.isCheck) return;
   const gone = new Set(hosts.filter(({ hasFailed }) => !hasFailed).map(({ name }) => name));
   await changeWholeFleet(order.state, ({ hosts: known, measurement }) => ({
     hosts: known.filter(({ name }) => !gone.has(name)),
@@ -57,8 +57,38 @@ export async function runRemoval(
   }));
 }
 
-function confirm(found: ReadonlyMap<string, readonly string[]>, isConfirmed: boolean): void {
-  const hosts = [...found].filter(([, pieces]) => pieces.length > 0).map(([host]) => host);
+const isReady = ({ hosts }: Deployment): boolean => hosts.every(({ hasFailed }) => !hasFailed);
+
+type FoundPieces = ReadonlyMap<HostRun, readonly string[]>;
+
+async function findPieces({ order, hosts, signal }: Deployment): Promise<FoundPieces> {
+  const found = new Map<HostRun, readonly string[]>();
+  await onHosts({ phase: 'facts', hosts, forks: order.forks }, async (host) => {
+    const asked = [stateResource(host.host), slicesResource(host.host)];
+    const [pieces, text] = await Promise.all([
+      runHostScript(host.session, 'look for p4', { script: findScript(host.host), signal }),
+      runHostScript(host.session, 'look at the host', { script: actualScript(asked), signal }),
+    ]);
+    refuseForeignState(host.host, parseActual(host.name, asked, text));
+    found.set(
+      host,
+      pieces.split('\n').filter((line) => line !== ''),
+    );
+  });
+  return found;
+}
+
+/** With `--check`: what would go. */
+function tellRemoved({ report }: Deployment, host: HostRun, found: FoundPieces): void {
+  for (const text of found.get(host) ?? []) {
+    const change = { resource: { kind: 'absent', path: text }, phase: 'files', action: { kind: 'delete' } } as const;
+    host.noteRemoved(text);
+    report.change(host.name, { ...change, text: `remove ${text}`, difference: null });
+  }
+}
+
+function confirm(found: FoundPieces, isConfirmed: boolean): void {
+  const hosts = [...found].filter(([, pieces]) => pieces.length > 0).map(([{ name }]) => name);
   if (isConfirmed || hosts.length === 0) return;
   throw new P4Error('REMOVAL_UNCONFIRMED', { hosts });
 }

@@ -103,6 +103,13 @@ export class Report {
     );
   }
 
+  /** An upload that is done: what went over the connection, and all that the host had lacked. */
+  sent(host: HostName, { sentBytes, totalBytes }: UploadProgress): void {
+    const had = totalBytes - sentBytes;
+    this.host(host, `sent ${bytesText(sentBytes)}${had > 0 ? `; ${bytesText(had)} had arrived before` : ''}`);
+    this.#terminal.event({ event: 'sent', host, sentBytes, totalBytes });
+  }
+
   /** How far something is that concerns all hosts. */
   progress(what: string, fraction: number): void {
     this.#terminal.progress(what, fraction);

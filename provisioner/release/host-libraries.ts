@@ -24,14 +24,18 @@ const folders = '/lib64 /usr/lib64 /lib/*-linux-gnu /usr/lib/*-linux-gnu /lib /u
 /** Prints `glibc 2.36` and a line for each library; a version of symbols is found by its name in the file. */
 export const librariesScript = ({ libraries }: NativeNeeds): string => `export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
 getconf GNU_LIBC_VERSION 2>/dev/null
+cache=$(ldconfig -p 2>/dev/null | grep -F ${libraries.map(({ name }) => `-e ${shellQuoted(name)}`).join(' ')})
 look() {
-  name=$1; shift
-  file=$(ldconfig -p 2>/dev/null | sed -n "s|^[[:space:]]*$name (.*=> ||p" | head -n 1)
+  name=$1; shift; patterns=; file=
+  case $cache in *"	$name ("*) file=\${cache#*"	$name ("}; file=\${file#*=> }; file=\${file%%
+*} ;; esac
   if [ ! -e "$file" ]; then
     for folder in ${folders}; do if [ -e "$folder/$name" ]; then file=$folder/$name; break; fi; done
   fi
   if [ ! -e "$file" ]; then echo "$name absent"; return; fi
-  for version; do if ! grep -qF "$version" "$file"; then echo "$name old"; return; fi; done
+  for version; do patterns="$patterns -e $version"; done
+  if [ "$patterns" ]; then found=$(grep -oaF $patterns "$file"); fi
+  for version; do case $found in *"$version"*) ;; *) echo "$name old"; return ;; esac; done
   echo "$name own"
 }
 ${libraries.map(({ name, versions }) => ['look', ...[name, ...versions].map(shellQuoted)].join(' ')).join('\n')}

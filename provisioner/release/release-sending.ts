@@ -84,7 +84,8 @@ class Sending {
     const shipment = planShipment(this.#release, store, await this.#soundObjects(store));
     this.#refuseFullDisk(shipment, store);
     await this.#sendStreams(shipment, store);
-    const outcome = await this.#install(shipment, { drifts, tree: isThere ? id : `${id}.new` });
+    const { hasGzip } = store;
+    const outcome = await this.#install(shipment, { drifts, tree: isThere ? id : `${id}.new`, hasGzip });
     if (outcome === 'damaged') return 'damaged';
     if (isThere) return 'mended';
     await this.#run('name the release', { script: finishScript(this.#options.root, id) });
@@ -132,7 +133,7 @@ class Sending {
 
   async #sendPart(stream: ShipmentStream, part: StreamPart): Promise<void> {
     const { from, to, isCompressed, progress } = part;
-    const counted = countedBytes(bytesOf(stream.files, part), progress);
+    const counted = countedBytes(bytesOf(stream, part), progress);
     const startedMs = performance.now();
     await this.#run('take files', {
       script: arrivalScript(this.#options.root, { name: stream.name, offset: from, isCompressed }),
@@ -145,7 +146,7 @@ class Sending {
 
   async #install(
     shipment: Shipment,
-    tree: { drifts: readonly ReleaseDrift[]; tree: string },
+    tree: { drifts: readonly ReleaseDrift[]; tree: string; hasGzip: boolean },
   ): Promise<'sound' | 'damaged'> {
     const { root } = this.#options;
     const release = this.#release;

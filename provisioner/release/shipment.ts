@@ -10,6 +10,7 @@ import { createHash } from 'node:crypto';
 import { present } from '../../protocol/assert.ts';
 import { limits } from '../../protocol/limits.ts';
 import type { HostStore } from './host-store.ts';
+import { packBytes } from './pack.ts';
 import { objectState } from './release-drift.ts';
 import type { Release, ReleaseFile } from './release.ts';
 
@@ -93,8 +94,8 @@ function streamsOf(files: readonly ReleaseFile[]): readonly PlannedStream[] {
 
 function packOf(files: readonly ReleaseFile[]): PlannedStream {
   const list = files.map(({ sha256, bytes }) => `${sha256} ${bytes}\n`).join('');
-  const name = `${createHash('sha256').update(list).digest('hex')}.pack`;
-  return { name, kind: 'pack', files, bytes: files.reduce((sum, { bytes }) => sum + bytes, 0) };
+  const name = `${createHash('sha256').update(list).digest('hex')}.tar`;
+  return { name, kind: 'pack', files, bytes: packBytes(files) };
 }
 
 const byPath = ({ objects }: HostStore): ReadonlyMap<string, HostStore['objects'][number]> =>

@@ -5,11 +5,15 @@
  * braces: a shell runs nothing of it before it has read the closing brace, so a connection that is lost on the way leaves
  * no half-read command behind.
  */
+import { gzipSync } from 'node:zlib';
+
 import { shellQuoted, shellWords } from '../ssh/shell-quoting.ts';
 import { fixedTimeText } from './host-store.ts';
 import { foldersOf, type ReleaseDrift } from './release-drift.ts';
+import { packOffsets } from './pack.ts';
 import type { Release, ReleaseFile } from './release.ts';
 import type { Shipment, ShipmentStream } from './shipment.ts';
+import { tarEnd, tarHeader } from './tar-entry.ts';
 
 /** Exit status: something that arrived is not what was sent; its streams are removed. */
 export const damagedStatus = 9;
@@ -35,6 +39,7 @@ export interface Installation {
   readonly drifts: readonly ReleaseDrift[];
   /** Name below `releases/` of the folder that is made right: `<id>`, or `<id>.new` for one that is not there yet. */
   readonly tree: string;
+  readonly hasGzip: boolean;
 }
 
 /**
@@ -49,6 +54,8 @@ export function installScript(installation: Installation): string {
     'umask 022',
     'export LC_ALL=C TZ=UTC0',
     'flush() { sync -f . 2>/dev/null || sync; }',
+    // A process for each file is what takes longest here: GNU's tar does with one of them.
+    'tar=; if tar --version 2>/dev/null | grep -q GNU; then tar=there; fi',
     ...objectsPart(root, shipment),
     ...treePart(installation),
     'flush',
@@ -80,20 +87,22 @@ function objectsPart(root: string, { streams, misfiled, abandoned }: Shipment): 
   return [...lines, 'cd ..'];
 }
 
-/** `dd` reads exactly what it is told to, from a file. */
+/** Without GNU's tar: `dd` reads exactly what it is told to, from a file. */
 function unpackLines({ kind, name, files, bytes }: ShipmentStream): readonly string[] {
   const whole = `[ "$(stat -c %s ${name})" = ${bytes} ] || { rm -rf ./*; exit ${damagedStatus}; }`;
   if (kind === 'file') return [whole];
-  const lines = [
+  return [
     whole,
+    'if [ "$tar" ]; then',
+    `says=$(tar -xf ${name} --no-same-owner 2>&1) || case $says in`,
+    '  *"No space left on device"* | *"Disk quota exceeded"*) printf \'%s\\n\' "$says" >&2; exit 1 ;;',
+    `  *) rm -rf ./*; exit ${damagedStatus} ;;`,
+    'esac',
+    'else',
     `take() { dd if=${name} of="$1" bs=1M skip="$2" count="$3" iflag=skip_bytes,count_bytes status=none; }`,
+    ...packOffsets(files).map(([file, offset]) => `take ${file.sha256} ${offset} ${file.bytes}`),
+    'fi',
   ];
-  let offset = 0;
-  for (const file of files) {
-    lines.push(`take ${file.sha256} ${offset} ${file.bytes}`);
-    offset += file.bytes;
-  }
-  return lines;
 }
 
 /** Mode, owner and time as every object has them. */
@@ -109,11 +118,12 @@ function settled(files: readonly ReleaseFile[]): readonly string[] {
   );
 }
 
-function treePart({ root, release, drifts, tree }: Installation): readonly string[] {
+function treePart({ root, release, drifts, tree, hasGzip }: Installation): readonly string[] {
   const files = new Map(release.files.map((file) => [file.path, file]));
   const folders = new Set(foldersOf(release));
   const wrong = new Set(drifts.map(({ path }) => path));
   const extra = drifts.filter(({ how }) => how === 'extra').map(({ path }) => path);
+  const wrongFiles = [...wrong].map((path) => files.get(path)).filter((file) => file !== undefined);
   const wrongFolders = [...folders].filter((path) => wrong.has(path));
   // Something else stands in a folder's place.
   const inFolders = drifts.filter(({ path, how }) => how === 'content' && folders.has(path)).map(({ path }) => path);
@@ -129,19 +139,40 @@ function treePart({ root, release, drifts, tree }: Installation): readonly strin
       const names = paths.join(' ');
       return `mkdir -p ${names} && chown "$(id -u):$(id -g)" ${names} && chmod 755 ${names}`;
     }),
-    `add() { ln "$objects/$1" "$2"; }`,
-    'put() {',
-    `  if [ "$objects/$1" -ef "$2" ]; then return; fi`,
-    `  if [ -d "$2" ]; then rm -rf "$2"; fi`,
-    `  ln "$objects/$1" "$2.p4-new"`,
-    `  mv -fT "$2.p4-new" "$2"`,
-    '}',
-    ...[...wrong].flatMap((path) => {
-      const file = files.get(path);
-      if (file === undefined) return [];
-      return [`${tree === release.id ? 'put' : 'add'} ${file.sha256} ${path}`];
-    }),
+    ...(tree === release.id ? replacingLines(wrongFiles) : linkingLines(wrongFiles, hasGzip)),
     'cd ../..',
+  ];
+}
+
+/** In a tree that is in use, each file is replaced at once. */
+const replacingLines = (files: readonly ReleaseFile[]): readonly string[] => [
+  'put() {',
+  `  if [ "$objects/$1" -ef "$2" ]; then return; fi`,
+  `  if [ -d "$2" ]; then rm -rf "$2"; fi`,
+  `  ln "$objects/$1" "$2.p4-new"`,
+  `  mv -fT "$2.p4-new" "$2"`,
+  '}',
+  ...files.map(({ sha256, path }) => `put ${sha256} ${path}`),
+];
+
+/** In a new tree: an archive of nothing but links, where it can be unpacked. */
+function linkingLines(files: readonly ReleaseFile[], hasGzip: boolean): readonly string[] {
+  const headers = files.map(({ sha256, path }) =>
+    tarHeader({ kind: 'hard-link', path, target: `../../objects/${sha256}` }),
+  );
+  const archive = Buffer.concat([...headers.filter((header) => header !== null), tarEnd]);
+  const text = (hasGzip ? gzipSync(archive) : archive).toString('base64').replace(/.{76}/g, '$&\n');
+  const add = ({ sha256, path }: ReleaseFile): string => `ln "$objects/${sha256}" ${path}`;
+  return [
+    'if [ "$tar" ]; then',
+    // -P: the links' targets are outside of the tree.
+    `base64 -d <<'links' |${hasGzip ? ' gzip -dc |' : ''} tar -xPf -`,
+    text,
+    'links',
+    ...files.filter((_file, index) => headers[index] === null).map(add),
+    'else',
+    ...files.map(add),
+    'fi',
   ];
 }
 

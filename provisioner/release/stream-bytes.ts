@@ -7,23 +7,36 @@ import { assert } from '../../protocol/assert.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import { systemCode } from '../../protocol/tls-identity.ts';
+import { packPieces, type StreamPiece } from './pack.ts';
 import type { ReleaseFile } from './release.ts';
+import type { ShipmentStream } from './shipment.ts';
 
-/** `from` inclusive, `to` exclusive, of the files' bytes one after the other. */
+/** `from` inclusive, `to` exclusive, of the stream's bytes. */
 export interface ByteRange {
   readonly from: number;
   readonly to: number;
 }
 
 /** @throws RELEASE_SOURCE_CHANGED where a file is shorter than it was, or gone */
-export async function* bytesOf(files: readonly ReleaseFile[], { from, to }: ByteRange): AsyncGenerator<Buffer> {
+export async function* bytesOf(
+  { kind, files }: Pick<ShipmentStream, 'kind' | 'files'>,
+  { from, to }: ByteRange,
+): AsyncGenerator<Buffer> {
+  const pieces = kind === 'pack' ? packPieces(files) : files.map(wholeFile);
   let start = 0;
-  for (const file of files) {
-    const range = { from: Math.max(0, from - start), to: Math.min(file.bytes, to - start) };
-    if (range.from < range.to) yield* fileBytes(file, range);
-    start += file.bytes;
+  for (const piece of pieces) {
+    const range = { from: Math.max(0, from - start), to: Math.min(piece.length, to - start) };
+    if (range.from < range.to) yield* pieceBytes(piece, range);
+    start += piece.length;
     if (start >= to) return;
   }
+}
+
+const wholeFile = (file: ReleaseFile): StreamPiece => ({ kind: 'file', file, length: file.bytes });
+
+async function* pieceBytes(piece: StreamPiece, { from, to }: ByteRange): AsyncGenerator<Buffer> {
+  if (piece.kind === 'file') yield* fileBytes(piece.file, { from, to });
+  else yield piece.bytes.subarray(from, to);
 }
 
 /** As `gzip` writes it, at its fastest. */

@@ -190,6 +190,8 @@ suite('deploy on real hosts', () => {
     const other = new OperatorDesk();
     try {
       other.write('inventory.yaml', inventory());
+      // The first has something to send, and so is not done before the second asks.
+      await fleet.host('cat').run('rm -rf /opt/p4/objects /opt/p4/releases');
       const first = desk.deploy();
       await eventually(async () => (await fleet.host('ant').exec('test -e /opt/p4/deploy.lock')).status === 0, {
         what: 'a lock',

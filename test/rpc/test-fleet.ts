@@ -8,7 +8,8 @@ import type { RpcLogLine } from '../../agent/rpc/call-context.ts';
 import type { RpcHandlers } from '../../agent/rpc/calls.ts';
 import { startServer, type RpcServer } from '../../agent/rpc/server.ts';
 import { AgentClient } from '../../provisioner/agent-client.ts';
-import { createAuthority, createCertificate, type Holder, type KeyPair } from '../../provisioner/certificate.ts';
+import { createAuthority, createCertificate } from '../../provisioner/certificate-signing.ts';
+import type { Holder, KeyPair } from '../../provisioner/certificate.ts';
 
 /** `stranger` is an agent named alpha too, of another fleet. */
 export type HolderName = 'alpha' | 'beta' | 'operator' | 'client' | 'monitor' | 'stranger';

@@ -57,6 +57,19 @@ describe('a status', () => {
     ]);
   });
 
+  test('calls a ring ready on all its hosts, and only then', () => {
+    assert.ok(statusLines(both, null).includes('Ring tale: ready on ant, bee'));
+    assert.ok(statusLines(both.slice(1), null).includes('Ring tale: linked on bee'), 'its head is not seen');
+    const half = [both[0] ?? silent, answer('bee', ring('loaded', [node(1, 'bee')]))];
+    assert.ok(statusLines(half, null).includes('Ring tale: ready on ant, loaded on bee'));
+  });
+
+  test('says that no ring is loaded only where every agent said so', () => {
+    assert.equal(statusLines([answer('ant')], null).at(-1), 'No ring is loaded.');
+    assert.ok(statusLines([answer('ant'), silent], null).includes('No ring is loaded on the hosts that answer.'));
+    assert.equal(statusLines([], null).at(-1), 'The fleet has no hosts.');
+  });
+
   test('shows an agent that does not answer, and why', () => {
     const text = statusLines([both[0] ?? silent, silent], null).join('\n');
     assert.match(text, /bee +127\.0\.0\.1:7402 +AGENT_UNREACHABLE/);

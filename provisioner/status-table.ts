@@ -43,10 +43,18 @@ export function statusLines(
   return [
     ...tableLines(hostColumns, answers.map(hostRow)),
     ...(rings.length === 0
-      ? ['', asked === null ? 'No ring is loaded.' : `Ring ${asked} is not loaded.`]
+      ? ['', noRingLine(answers, asked)]
       : rings.flatMap((ring) => ['', ...ringLines(ring, replays.get(ring.ring) ?? null)])),
     ...problems,
   ];
+}
+
+/** What does not answer may well hold a ring. */
+function noRingLine(answers: readonly HostAnswer[], asked: RingName | null): string {
+  if (answers.length === 0) return 'The fleet has no hosts.';
+  const isSure = answers.every(({ answer }) => answer.kind === 'status');
+  const what = asked === null ? 'No ring is loaded' : `Ring ${asked} is not loaded`;
+  return isSure ? `${what}.` : `${what} on the hosts that answer.`;
 }
 
 /** A3. */
@@ -89,7 +97,12 @@ function mergedRings(answers: readonly HostAnswer[]): readonly MergedRing[] {
 }
 
 function ringLines({ ring, parts }: MergedRing, replay: Replay | null): readonly string[] {
-  const phases = parts.map(({ host, phase }) => `${phase} on ${host}`);
+  // A part without the head is as far as it can be when it is linked.
+  const isReady =
+    parts.some(({ head }) => head !== null) &&
+    parts.every(({ head, phase }) => phase === (head === null ? 'linked' : 'ready'));
+  const hosts = parts.map(({ host }) => host).join(', ');
+  const phases = isReady ? [`ready on ${hosts}`] : parts.map(({ host, phase }) => `${phase} on ${host}`);
   const nodes = [...parts.flatMap((part) => part.nodes), ...(replay?.empty ?? [])].sort(
     (one, other) => one.node - other.node,
   );

@@ -16,7 +16,8 @@ import { fileHash } from './file-hash.ts';
 import { GgufWriter } from './gguf-writer.ts';
 import type { ModelFile, ModelTensor } from './model-file.ts';
 import { openShard, requireUnchanged } from './model-shard.ts';
-import { cuttingSuffix, isDiskFull, removeAbandoned, syncFolder } from './slice-folder.ts';
+import { syncFolder } from './folder-sync.ts';
+import { cuttingSuffix, isDiskFull, removeAbandoned } from './slice-folder.ts';
 import { sliceFileName, type SlicePlan, type SliceTensor } from './slice-plan.ts';
 
 export interface CutRequest {

@@ -1,5 +1,5 @@
 /** A folder of slices: what is in it, what room there is, and taking a slice out. Slices alone have 64 digits as a name. */
-import { mkdir, open, readdir, rm, stat, statfs } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { P4Error } from '../protocol/errors.ts';
@@ -98,16 +98,6 @@ export async function makeSliceFolder(folder: string): Promise<void> {
     await mkdir(folder, { recursive: true });
   } catch (error) {
     throw unwritable(folder, error);
-  }
-}
-
-/** Makes the names in a folder durable. */
-export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
 

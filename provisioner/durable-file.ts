@@ -7,6 +7,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { syncFolder } from '../model/folder-sync.ts';
 import { P4Error } from '../protocol/errors.ts';
 import { systemCode } from '../protocol/tls-identity.ts';
 
@@ -82,14 +83,5 @@ async function writeNew({ path, text, mode }: DurableWrite): Promise<void> {
     await file.sync();
   } finally {
     await file.close();
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
   }
 }

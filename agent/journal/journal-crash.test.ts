@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import { openJournal } from './journal.ts';
-import { temporaryFolder } from './temporary-folder.ts';
+import { temporaryFolder } from '../../test/fixture/temporary-folder.ts';
 
 const program = fileURLToPath(new URL('./committing-process.js', import.meta.url));
 const deadlineMs = 60_000;

@@ -9,7 +9,7 @@ import type { JournalRecord } from '../records.ts';
 import { Connection } from './connection.ts';
 import { openJournal } from './journal.ts';
 import { hop, loadAdmitted, oneOfEach, requestAdmitted, tokenEmitted } from './sample-records.ts';
-import { temporaryFolder } from './temporary-folder.ts';
+import { temporaryFolder } from '../../test/fixture/temporary-folder.ts';
 
 const limitBytes = limits.journalLeastBytes;
 const pageBytes = 4096;

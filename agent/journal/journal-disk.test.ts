@@ -9,7 +9,7 @@ import { limits } from '../../protocol/limits.ts';
 import type { JournalRecord } from '../records.ts';
 import { openJournal, type Journal } from './journal.ts';
 import { loadAdmitted, requestAdmitted, tokenEmitted } from './sample-records.ts';
-import { mountedFolder, temporaryFolder } from './temporary-folder.ts';
+import { mountedFolder, temporaryFolder } from '../../test/fixture/temporary-folder.ts';
 
 const limitBytes = limits.journalLeastBytes;
 const mounting = { skip: process.getuid?.() === 0 ? false : 'mounting a file system needs root' };

@@ -13,7 +13,7 @@ import { openJournal, type Journal, type JournalOptions } from './journal.ts';
 import { requireSqlite } from './opening.ts';
 import { encodeRecord, rowText } from './record-codec.ts';
 import { hop, loadAdmitted, oneOfEach, requestAdmitted, sampleLoad, tokenEmitted } from './sample-records.ts';
-import { temporaryFolder } from './temporary-folder.ts';
+import { temporaryFolder } from '../../test/fixture/temporary-folder.ts';
 
 const opened = (folder: string, options: Partial<JournalOptions> = {}): Promise<Journal> =>
   openJournal({ folder, limitBytes: limits.journalLeastBytes, ...options });

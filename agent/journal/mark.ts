@@ -14,6 +14,7 @@ import { join } from 'node:path';
 
 import { crc32c } from '@node-rs/crc32';
 
+import { syncFolder } from '../../model/folder-sync.ts';
 import { isSystemError } from './failure.ts';
 
 export type MarkReading =
@@ -82,16 +83,6 @@ export class Mark {
 
   close(): Promise<void> {
     return this.#file.close();
-  }
-}
-
-/** Makes the names in a folder durable. */
-export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
 

@@ -7,12 +7,13 @@
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
+import { syncFolder } from '../../model/folder-sync.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import { SqliteFailure, sqliteVersionNumber, type Connection } from './connection.ts';
 import { corrupt, isSystemError, openingFailure } from './failure.ts';
 import { Ledger, recordBytes } from './ledger.ts';
-import { Mark, readMark, syncFolder, type MarkReading } from './mark.ts';
+import { Mark, readMark, type MarkReading } from './mark.ts';
 import { admittedLoad, decodeRecord, type Row } from './record-codec.ts';
 import { readRows } from './record-pages.ts';
 import { isEmptyDatabase, migrate } from './schema.ts';

@@ -1,5 +1,5 @@
 /** Handlers as plain async functions, and how gRPC's calls are turned into them. */
-import type { handleServerStreamingCall, handleUnaryCall, ServerWritableStream } from '@grpc/grpc-js';
+import type { handleServerStreamingCall, handleUnaryCall, sendUnaryData, ServerWritableStream } from '@grpc/grpc-js';
 
 import { P4Error } from '../../protocol/errors.ts';
 import type { PeerIdentity } from '../../protocol/peer-identity.ts';
@@ -71,17 +71,28 @@ export function unaryCall<Request, Reply>(
   return (call, callback) => {
     const ending = new CallEnding();
     const run = async (): Promise<Reply> => handler(call.request, callerOf(call, context, ending));
-    run().then(
-      (reply) => {
-        ending.isAnswered = true;
-        callback(null, reply);
-      },
-      (error: unknown) => {
-        ending.isAnswered = true;
-        callback(statusOfFailure(error, context));
-      },
-    );
+    void answered(run(), { ending, context, callback });
   };
+}
+
+interface Answering<Reply> {
+  readonly ending: CallEnding;
+  readonly context: CallContext;
+  readonly callback: sendUnaryData<Reply>;
+}
+
+/** Answers a call with what its handler comes to, and settles then. */
+export function answered<Reply>(work: Promise<Reply>, { ending, context, callback }: Answering<Reply>): Promise<void> {
+  return work.then(
+    (reply) => {
+      ending.isAnswered = true;
+      callback(null, reply);
+    },
+    (error: unknown) => {
+      ending.isAnswered = true;
+      callback(statusOfFailure(error, context));
+    },
+  );
 }
 
 export function streamCall<Request, Event>(

@@ -5,8 +5,8 @@
  */
 import type { handleClientStreamingCall } from '@grpc/grpc-js';
 
-import { statusOfFailure, type CallContext } from './call-context.ts';
-import { callerOf, CallEnding, type Caller } from './calls.ts';
+import type { CallContext } from './call-context.ts';
+import { answered, callerOf, CallEnding, type Caller } from './calls.ts';
 import { widenWindow } from './flow-window.ts';
 
 /**
@@ -29,22 +29,11 @@ export function uploadCall<Request, Reply>(
       widenWindow(call);
       return handler(requestsOf<Request>(call, caller.signal), caller);
     };
-    run()
-      .then(
-        (reply) => {
-          ending.isAnswered = true;
-          callback(null, reply);
-        },
-        (error: unknown) => {
-          ending.isAnswered = true;
-          callback(statusOfFailure(error, context));
-        },
-      )
-      .finally(() => {
-        forget();
-        // What still comes after an answer is nobody's.
-        call.resume();
-      });
+    void answered(run(), { ending, context, callback }).finally(() => {
+      forget();
+      // What still comes after an answer is nobody's.
+      call.resume();
+    });
   };
 }
 

@@ -16,6 +16,7 @@ import { P4Error } from '../../protocol/errors.ts';
 import type { HostName, SliceId } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import type { SliceChunk, SliceReceived, SliceState } from '../../protocol/slice-messages.ts';
+import { syncFolder } from '../../model/folder-sync.ts';
 import {
   freeBytesFor,
   isDiskFull,
@@ -23,7 +24,6 @@ import {
   receivingSuffix,
   sliceBytesIn,
   slicePathIn,
-  syncFolder,
   unwritable,
 } from '../../model/slice-folder.ts';
 import type { SliceWork } from './slice-work.ts';

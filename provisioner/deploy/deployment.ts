@@ -123,14 +123,7 @@ async function surveyHosts(deployment: Deployment, { shelf, known }: Survey): Pr
   const releases = new Map<HostRun, HostRelease>();
   await onHosts({ phase: 'release', hosts, forks: order.forks }, async (host) => {
     const release = await releaseFor(host, shelf);
-    const entry = known.get(host.name) ?? null;
-    const identity = entry === null ? null : await identityOf(deployment, host, { entry, isFinal: false });
-    const desired = desiredOf(host, {
-      releaseId: release.id,
-      entry,
-      identity,
-      revoked: await revokedList(order.state),
-    });
+    const desired = await desiredOn(deployment, host, { releaseId: release.id, addresses: known, isFinal: false });
     const [state, text] = await Promise.all([
       releaseStateOn(host, release, signal),
       runHostScript(host.session, 'look at the host', { script: actualScript(desired), signal }),
@@ -154,30 +147,33 @@ async function planHosts(deployment: Deployment, { releases, addresses }: Planni
   const { order, hosts } = deployment;
   await onHosts({ phase: 'addresses', hosts, forks: order.forks }, async (host) => {
     const { release, state } = present(releases.get(host), 'the release of the host is known');
-    const entry = addresses.get(host.name) ?? null;
-    const identity = entry === null ? null : await identityOf(deployment, host, { entry, isFinal: true });
-    const desired = desiredOf(host, {
-      releaseId: release.id,
-      entry,
-      identity,
-      revoked: await revokedList(order.state),
-    });
+    const desired = await desiredOn(deployment, host, { releaseId: release.id, addresses, isFinal: true });
     host.plan(desired, changesOf({ desired, actual: host.actual, release: state }));
   });
 }
 
 interface HostChoices {
   readonly releaseId: string;
-  readonly entry: FleetHost | null;
-  readonly identity: TlsIdentity | null;
-  readonly revoked: string | null;
+  readonly addresses: Addresses;
+  /** Whether a certificate that is missing is made. */
+  readonly isFinal: boolean;
 }
 
-const desiredOf = (
-  { host, facts }: HostRun,
-  { releaseId, entry, identity, revoked }: HostChoices,
-): readonly Resource[] =>
-  desiredResources({ host, facts, releaseId, listen: entry === null ? null : listenOf(entry), identity, revoked });
+async function desiredOn(
+  deployment: Deployment,
+  host: HostRun,
+  { releaseId, addresses, isFinal }: HostChoices,
+): Promise<readonly Resource[]> {
+  const entry = addresses.get(host.name) ?? null;
+  return desiredResources({
+    host: host.host,
+    facts: host.facts,
+    releaseId,
+    listen: entry === null ? null : listenOf(entry),
+    identity: entry === null ? null : await identityOf(deployment, host, { entry, isFinal }),
+    revoked: await revokedList(deployment.order.state),
+  });
+}
 
 /** The lock's folder is the first thing that a run makes: a change like others. */
 const withoutMadeFolder = (actual: ActualState): ActualState => ({

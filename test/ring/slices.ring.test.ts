@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { mountedFolder } from '../../agent/journal/temporary-folder.ts';
+import { mountedFolder } from '../fixture/temporary-folder.ts';
 import { fileHash } from '../../model/file-hash.ts';
 import { present } from '../../protocol/assert.ts';
 import { P4Error, type ErrorCode } from '../../protocol/errors.ts';

@@ -4,24 +4,15 @@ import { createHash, randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
-import { P4Error, type ErrorCode } from '../../protocol/errors.ts';
+import { P4Error } from '../../protocol/errors.ts';
 import type { Become, InventoryHost } from '../../protocol/inventory.ts';
 import { eventually } from '../fixture/eventually.ts';
+import { failure } from '../fixture/expected-failure.ts';
 import { OperatorHome, ScriptedPrompt } from '../fixture/operator-home.ts';
 import { makeKey, Sshd, TestUser, type KeyPair } from '../fixture/sshd.ts';
 import type { SecretPrompt } from '../../provisioner/ssh/secret-prompt.ts';
 import { checkPrivileges, openSession } from '../../provisioner/ssh/session-opening.ts';
 import type { Session } from '../../provisioner/ssh/session.ts';
-
-const failure = async (work: Promise<unknown>, code: ErrorCode): Promise<P4Error> => {
-  const error: unknown = await work.then(
-    () => null,
-    (reason: unknown) => reason,
-  );
-  assert.ok(error instanceof P4Error, `a P4Error, not ${String(error)}`);
-  assert.equal(error.code, code, error.message);
-  return error;
-};
 
 const sudo = (password: Extract<Become, { kind: 'sudo' }>['password']): Become => ({ kind: 'sudo', password });
 const asking = sudo({ kind: 'ask' });

@@ -5,23 +5,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 
-import { P4Error, type ErrorCode } from '../../protocol/errors.ts';
+import { P4Error } from '../../protocol/errors.ts';
 import { eventually } from '../fixture/eventually.ts';
+import { failure } from '../fixture/expected-failure.ts';
 import { OperatorHome, ScriptedPrompt, type ContextChoice } from '../fixture/operator-home.ts';
 import { makeKey, Sshd, type KeyPair } from '../fixture/sshd.ts';
 import { fingerprint } from '../../provisioner/ssh/known-hosts.ts';
 import { openSession, openSessions } from '../../provisioner/ssh/session-opening.ts';
 import type { InventoryHost } from '../../protocol/inventory.ts';
-
-const failure = async (work: Promise<unknown>, code: ErrorCode): Promise<P4Error> => {
-  const error: unknown = await work.then(
-    () => null,
-    (reason: unknown) => reason,
-  );
-  assert.ok(error instanceof P4Error, `a P4Error, not ${String(error)}`);
-  assert.equal(error.code, code, error.message);
-  return error;
-};
 
 const printOf = (line: string): string => fingerprint(Buffer.from(line.split(' ')[1] ?? '', 'base64'));
 

@@ -5,22 +5,13 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { after, before, suite, test } from 'node:test';
 
-import { P4Error, type ErrorCode } from '../../protocol/errors.ts';
+import { P4Error } from '../../protocol/errors.ts';
+import { failure } from '../fixture/expected-failure.ts';
 import { OperatorHome } from '../fixture/operator-home.ts';
 import { makeKey, Sshd, type KeyPair } from '../fixture/sshd.ts';
 import { openSession } from '../../provisioner/ssh/session-opening.ts';
 import type { Session } from '../../provisioner/ssh/session.ts';
 import { upload, type UploadOrder, type UploadProgress } from '../../provisioner/ssh/upload.ts';
-
-const failure = async (work: Promise<unknown>, code: ErrorCode): Promise<P4Error> => {
-  const error: unknown = await work.then(
-    () => null,
-    (reason: unknown) => reason,
-  );
-  assert.ok(error instanceof P4Error, `a P4Error, not ${String(error)}`);
-  assert.equal(error.code, code, error.message);
-  return error;
-};
 
 const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 

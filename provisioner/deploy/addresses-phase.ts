@@ -12,7 +12,7 @@ import { measureNetwork, operatorAddress, type NetworkMeasurement } from '../net
 import { ReachMatrix } from '../network/reach-matrix.ts';
 import { rejectionText } from '../network/rejection.ts';
 import type { Deployment } from './deploy-order.ts';
-import { releaseFolder } from './host-layout.ts';
+import { releaseFolder } from '../host-layout.ts';
 import type { HostRun } from './host-run.ts';
 import type { HostReleases } from './release-phase.ts';
 

@@ -26,7 +26,7 @@ import { changesOf } from './difference.ts';
 import { gatherFacts } from './facts-phase.ts';
 import { refuseForeignState } from './foreign-state.ts';
 import { onHosts } from './fork.ts';
-import { hostLayout } from './host-layout.ts';
+import { hostLayout } from '../host-layout.ts';
 import type { HostRun } from './host-run.ts';
 import { runHostScript } from './host-script.ts';
 import { loadedRings } from './loaded-rings.ts';

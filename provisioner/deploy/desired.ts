@@ -17,7 +17,7 @@ import {
 } from '../units/unit-files.ts';
 import { cudaDecision } from './cuda.ts';
 import type { HostFacts } from './facts.ts';
-import { currentTarget, hostLayout } from './host-layout.ts';
+import { currentTarget, hostLayout } from '../host-layout.ts';
 import {
   resourceName,
   type AbsentResource,
@@ -72,7 +72,7 @@ export function desiredResources(desired: DesiredHost): readonly Resource[] {
 
 /** The unit's own file and its drop-ins. */
 const isOfUnit = (path: string, unit: string): boolean =>
-  path === `/etc/systemd/system/${unit}` || path.startsWith(`/etc/systemd/system/${unit}.d/`);
+  path === `${hostLayout.units}/${unit}` || path.startsWith(`${hostLayout.units}/${unit}.d/`);
 
 const privilegesOf = ({ hasPolkit }: HostFacts): StagePrivileges => (hasPolkit ? 'polkit' : 'request-folder');
 

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 
 import { present } from '../../protocol/assert.ts';
 import type { ActualState, PathOwnership, PathState, UnitState } from './actual.ts';
+import { hostLayout } from '../host-layout.ts';
 import { phaseOf, type PhaseName } from './phase.ts';
 import {
   modeText,
@@ -233,7 +234,7 @@ function unitSteps(resource: UnitResource, state: UnitState, { before, actual }:
 }
 
 /** Unit files stand here; a change to any of them wants a reload. */
-export const unitFolder = '/etc/systemd/system/';
+const unitFolder = `${hostLayout.units}/`;
 
 /** Changed since: by a run that did not get as far as the restart, or by somebody else. */
 const isNewer = (state: PathState | undefined, startedAt: number): boolean =>

@@ -6,7 +6,7 @@ import { factsScript } from './facts-script.ts';
 import { parseFacts } from './facts.ts';
 import { onHosts } from './fork.ts';
 import { clockWarningMs, sharedMachines, unfitness, type ReleaseNeeds } from './host-fitness.ts';
-import { hostLayout } from './host-layout.ts';
+import { hostLayout } from '../host-layout.ts';
 import type { HostRun } from './host-run.ts';
 import { runHostScript } from './host-script.ts';
 import { ownArchitecture, type ReleaseShelf } from './release-phase.ts';

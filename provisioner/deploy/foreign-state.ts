@@ -3,7 +3,7 @@ import { P4Error } from '../../protocol/errors.ts';
 import type { InventoryHost } from '../../protocol/inventory.ts';
 import type { ActualState } from './actual.ts';
 import { slicesFolderOf } from './desired.ts';
-import { hostLayout } from './host-layout.ts';
+import { hostLayout } from '../host-layout.ts';
 
 /** @throws STATE_FOLDER_FOREIGN */
 export function refuseForeignState(host: InventoryHost, { paths }: ActualState): void {

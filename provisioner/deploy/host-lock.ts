@@ -11,7 +11,7 @@ import { P4Error } from '../../protocol/errors.ts';
 import { systemCode } from '../../protocol/tls-identity.ts';
 import type { Session } from '../ssh/session.ts';
 import { shellQuoted } from '../ssh/shell-quoting.ts';
-import { hostLayout } from './host-layout.ts';
+import { hostLayout } from '../host-layout.ts';
 import { runHostScript } from './host-script.ts';
 
 export interface LockOwner {

@@ -16,7 +16,7 @@ import { cudaDecision } from './cuda.ts';
 import type { Deployment } from './deploy-order.ts';
 import type { ReleaseState } from './difference.ts';
 import { onHosts } from './fork.ts';
-import { hostLayout } from './host-layout.ts';
+import { hostLayout } from '../host-layout.ts';
 import type { HostRun } from './host-run.ts';
 
 /** What is at hand is what this machine runs itself; hosts of another architecture are refused by name. */

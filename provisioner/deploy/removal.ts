@@ -5,14 +5,14 @@ import { changeWholeFleet } from '../fleet-file.ts';
 import { shellQuoted } from '../ssh/shell-quoting.ts';
 import type { Operator } from '../ssh/operator-config.ts';
 import type { Terminal } from '../terminal.ts';
-import { hostPaths, unitFiles, unitFolders, unitNames } from '../units/unit-files.ts';
+import { unitFiles, unitFolders, unitNames } from '../units/unit-files.ts';
 import { becomeRoot, connect, lockHosts } from './access-phases.ts';
 import { actualScript, parseActual } from './actual.ts';
 import type { Deployment } from './deploy-order.ts';
 import { slicesResource, stateResource } from './desired.ts';
 import { refuseForeignState } from './foreign-state.ts';
 import { onHosts } from './fork.ts';
-import { hostLayout } from './host-layout.ts';
+import { hostLayout } from '../host-layout.ts';
 import type { HostRun } from './host-run.ts';
 import { runHostScript } from './host-script.ts';
 
@@ -99,7 +99,7 @@ function strayFiles({ variables }: InventoryHost): readonly string[] {
   const paths = (['polkit', 'request-folder'] as const).flatMap((privileges) =>
     unitFiles({ stateFolder, cpus, gpus, ports, hasGpus: false, privileges }).map(({ path }) => path),
   );
-  return [...new Set([...paths, hostPaths.polkitRules])].filter((path) => !path.startsWith(`${hostLayout.programs}/`));
+  return [...new Set([...paths, hostLayout.polkitRules])].filter((path) => !path.startsWith(`${hostLayout.programs}/`));
 }
 
 const ownFolders = (host: InventoryHost): readonly string[] => [

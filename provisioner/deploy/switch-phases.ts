@@ -16,7 +16,7 @@ import { forgetFormer, keepFormer, makeAllChanges, putBack } from './change-phas
 import type { Deployment } from './deploy-order.ts';
 import { onHosts } from './fork.ts';
 import { unitWords } from './former-state.ts';
-import { hostLayout } from './host-layout.ts';
+import { hostLayout } from '../host-layout.ts';
 import type { HostRun } from './host-run.ts';
 import type { PhaseName } from './phase.ts';
 

@@ -14,7 +14,7 @@ import { shellWords } from '../ssh/shell-quoting.ts';
 import { agentConfigText } from './desired.ts';
 import type { Deployment } from './deploy-order.ts';
 import { unitWords } from './former-state.ts';
-import { hostLayout, releaseFolder } from './host-layout.ts';
+import { hostLayout, releaseFolder } from '../host-layout.ts';
 import type { HostRun } from './host-run.ts';
 
 export interface TrialOrder {

@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import { checkAgentConfig } from '../../protocol/agent-config-schema.ts';
 import { limits } from '../../protocol/limits.ts';
 import { present } from '../../protocol/assert.ts';
-import { hostPaths, stageSupervision, startedUnits, unitFiles, unitFolders, type UnitOptions } from './unit-files.ts';
+import { hostLayout } from '../host-layout.ts';
+import { stageSupervision, startedUnits, unitFiles, unitFolders, type UnitOptions } from './unit-files.ts';
 
 const options: UnitOptions = {
   stateFolder: '/var/lib/p4',
@@ -39,12 +40,12 @@ test('every file is root’s, and only scripts may be run', () => {
 test('a host has one way to start stages, not both', () => {
   const paths = (privileges: UnitOptions['privileges']): readonly string[] =>
     unitFiles({ ...options, privileges }).map(({ path }) => path);
-  assert.ok(paths('polkit').includes(hostPaths.polkitRules));
+  assert.ok(paths('polkit').includes(hostLayout.polkitRules));
   assert.equal(
     paths('polkit').some((path) => path.includes('request')),
     false,
   );
-  assert.equal(paths('request-folder').includes(hostPaths.polkitRules), false);
+  assert.equal(paths('request-folder').includes(hostLayout.polkitRules), false);
   assert.equal(paths('request-folder').filter((path) => path.includes('stage-request')).length, 3);
   assert.deepEqual(startedUnits('request-folder'), ['p4-stage-request.path', 'p4-agent.service']);
   assert.deepEqual(startedUnits('polkit'), ['p4-agent.service']);

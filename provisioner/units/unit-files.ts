@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import type { StageSupervision } from '../../protocol/agent-config.ts';
 import { assert } from '../../protocol/assert.ts';
 import { cpusText, type CpuRange, type HostVariables } from '../../protocol/inventory.ts';
+import { hostLayout } from '../host-layout.ts';
 
 /** A file of a host. */
 export interface HostFile {
@@ -31,18 +32,8 @@ export interface UnitOptions extends Pick<HostVariables, 'stateFolder' | 'cpus' 
   readonly privileges: StagePrivileges;
 }
 
-/** Paths that are the same on every host; the files of `units/` name them. */
-export const hostPaths = {
-  installFolder: '/opt/p4',
-  configFolder: '/etc/p4',
-  configFile: '/etc/p4/agent.json',
-  runtimeFolder: '/run/p4',
-  unitFolder: '/etc/systemd/system',
-  polkitRules: '/etc/polkit-1/rules.d/50-p4.rules',
-} as const;
-
 const stageTemplate = 'p4-stage';
-const scriptFolder = `${hostPaths.installFolder}/libexec`;
+const scriptFolder = `${hostLayout.programs}/libexec`;
 const sourceFolder = join(import.meta.dirname, '../../../units');
 
 /** Every unit that a host may have of p4, for a look at what is to be stopped or removed; instances of stages apart. */
@@ -59,21 +50,21 @@ export const startedUnits = (privileges: StagePrivileges): readonly string[] =>
 
 /** The folders that hold nothing but these files, for whoever removes them. */
 export const unitFolders = [
-  `${hostPaths.unitFolder}/p4-agent.service.d`,
-  `${hostPaths.unitFolder}/p4-stage@.service.d`,
+  `${hostLayout.units}/p4-agent.service.d`,
+  `${hostLayout.units}/p4-stage@.service.d`,
   scriptFolder,
 ] as const;
 
 /** What an agent's configuration says of its stages on a host with these units. */
 export function stageSupervision(privileges: StagePrivileges): StageSupervision & { readonly runtimeFolder: string } {
-  const { runtimeFolder } = hostPaths;
+  const { runtime } = hostLayout;
   return {
-    runtimeFolder: `${runtimeFolder}/stages`,
+    runtimeFolder: `${runtime}/stages`,
     stages: 'systemd',
     stageUnits: {
       template: stageTemplate,
       privileges:
-        privileges === 'polkit' ? { kind: 'polkit' } : { kind: 'request-folder', folder: `${runtimeFolder}/requests` },
+        privileges === 'polkit' ? { kind: 'polkit' } : { kind: 'request-folder', folder: `${runtime}/requests` },
     },
   };
 }
@@ -91,16 +82,15 @@ export function unitFiles(options: UnitOptions): readonly HostFile[] {
   switch (options.privileges) {
     case 'polkit':
       // Its folder is often closed to others; the daemon reads it as a user of its own.
-      return [...common, rootFile(hostPaths.polkitRules, sourceText('50-p4.rules'))];
+      return [...common, rootFile(hostLayout.polkitRules, sourceText('50-p4.rules'))];
     case 'request-folder':
       return [...common, unit('p4-stage-request.path'), unit('p4-stage-request.service'), script('stage-request')];
   }
 }
 
-const unit = (name: (typeof unitNames)[number]): HostFile =>
-  rootFile(`${hostPaths.unitFolder}/${name}`, sourceText(name));
+const unit = (name: (typeof unitNames)[number]): HostFile => rootFile(`${hostLayout.units}/${name}`, sourceText(name));
 const dropIn = (name: (typeof unitNames)[number], text: string): HostFile =>
-  rootFile(`${hostPaths.unitFolder}/${name}.d/50-host.conf`, text);
+  rootFile(`${hostLayout.units}/${name}.d/50-host.conf`, text);
 const script = (name: string): HostFile => ({ ...rootFile(`${scriptFolder}/${name}`, sourceText(name)), mode: 0o755 });
 const rootFile = (path: string, text: string): HostFile => ({ path, text, mode: 0o644, owner: 'root', group: 'root' });
 

@@ -1,4 +1,4 @@
-/** Where things are on a host. All of it belongs to p4, and all of it goes with `--remove`. */
+/** Where things are on a host; the files of `units/` name the same paths. What is p4's goes with `--remove`. */
 
 export const hostLayout = {
   user: 'p4',
@@ -22,6 +22,9 @@ export const hostLayout = {
   runtime: '/run/p4',
   /** A trial's configuration and state; goes when it ends. */
   trial: '/run/p4-trial',
+  /** Units and their drop-ins, among those of others. */
+  units: '/etc/systemd/system',
+  polkitRules: '/etc/polkit-1/rules.d/50-p4.rules',
   agentUnit: 'p4-agent.service',
   trialUnit: 'p4-agent-trial.service',
 } as const;

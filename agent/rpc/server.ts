@@ -1,12 +1,19 @@
 /** The agent's gRPC server: listens, guards, and hands calls to plain async functions. */
-import { Server, ServerCredentials, type ServerOptions as GrpcOptions } from '@grpc/grpc-js';
+import {
+  Server,
+  ServerCredentials,
+  type handleClientStreamingCall,
+  type handleServerStreamingCall,
+  type handleUnaryCall,
+  type ServerOptions as GrpcOptions,
+} from '@grpc/grpc-js';
 
 import type { AgentConfig } from '../../protocol/agent-config.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import { addressText, type NetAddress } from '../../protocol/net-address.ts';
 import { callDefinition, hopsPath } from '../../protocol/rpc-definition.ts';
-import type { MethodOfKind, ReplyOf, RequestOf, ServiceName } from '../../protocol/rpc-services.ts';
+import type { MethodName, MethodOfKind, ReplyOf, RequestOf, ServiceName } from '../../protocol/rpc-services.ts';
 import type { TlsIdentity } from '../../protocol/tls-identity.ts';
 import type { EdgeGate } from '../links/link.ts';
 import { hopsCall } from '../links/link-receiver.ts';
@@ -78,38 +85,43 @@ const grpcOptions: GrpcOptions = {
   'grpc.enable_channelz': 0,
 };
 
+type ServedCall<Request, Reply> =
+  | handleUnaryCall<Request, Reply>
+  | handleServerStreamingCall<Request, Reply>
+  | handleClientStreamingCall<Request, Reply>;
+
 function mount(server: Server, options: ServerOptions, openCalls: OpenCalls): void {
   const { handlers, gate, log, bug = dieOfBug } = options;
   const shared = { log, bug, openCalls };
+  const register = <Service extends ServiceName, Name extends MethodName<Service>>(
+    [service, name]: readonly [Service, Name],
+    type: 'unary' | 'serverStream' | 'clientStream',
+    serve: (context: CallContext) => ServedCall<RequestOf<Service, Name>, ReplyOf<Service, Name>>,
+  ): void => {
+    const context: CallContext = { ...shared, method: `${service}.${name}`, allowed: access[service][name] };
+    const call = callDefinition(service, name);
+    server.register(call.path, serve(context), call.responseSerialize, call.requestDeserialize, type);
+  };
   const unary = <Service extends ServiceName, Name extends MethodOfKind<Service, 'unary'>>(
     service: Service,
     name: Name,
     handler: UnaryHandler<RequestOf<Service, Name>, ReplyOf<Service, Name>>,
   ): void => {
-    const context: CallContext = { ...shared, method: `${service}.${name}`, allowed: access[service][name] };
-    const call = callDefinition(service, name);
-    const serve = unaryCall(handler, context);
-    server.register(call.path, serve, call.responseSerialize, call.requestDeserialize, 'unary');
+    register([service, name], 'unary', (context) => unaryCall(handler, context));
   };
   const stream = <Service extends ServiceName, Name extends MethodOfKind<Service, 'server-stream'>>(
     service: Service,
     name: Name,
     handler: StreamHandler<RequestOf<Service, Name>, ReplyOf<Service, Name>>,
   ): void => {
-    const context: CallContext = { ...shared, method: `${service}.${name}`, allowed: access[service][name] };
-    const call = callDefinition(service, name);
-    const serve = streamCall(handler, context);
-    server.register(call.path, serve, call.responseSerialize, call.requestDeserialize, 'serverStream');
+    register([service, name], 'serverStream', (context) => streamCall(handler, context));
   };
   const upload = <Service extends ServiceName, Name extends MethodOfKind<Service, 'client-stream'>>(
     service: Service,
     name: Name,
     handler: UploadHandler<RequestOf<Service, Name>, ReplyOf<Service, Name>>,
   ): void => {
-    const context: CallContext = { ...shared, method: `${service}.${name}`, allowed: access[service][name] };
-    const call = callDefinition(service, name);
-    const serve = uploadCall(handler, context);
-    server.register(call.path, serve, call.responseSerialize, call.requestDeserialize, 'clientStream');
+    register([service, name], 'clientStream', (context) => uploadCall(handler, context));
   };
   const { Agent: agent, Outer: outer } = handlers;
   unary('Agent', 'Describe', agent.Describe);

@@ -89,11 +89,4 @@ export const sshCodes = {
     says: 'A password file cannot be used.',
     remedy: 'Make it a file with one line that its owner alone may read (chmod 600).',
   },
-  UPLOAD_DAMAGED: {
-    exit: 4,
-    status: 'ABORTED',
-    says: 'A file arrived on the host with another checksum than it was sent with.',
-    remedy:
-      'Check that nobody writes to the file here, and memory and disk of both machines; then run the command again.',
-  },
 } as const satisfies Record<string, CodeRule>;

@@ -239,8 +239,6 @@ const bounds = {
   secretTries: 3,
   /** Bytes of a secret: what fits a line of a terminal. */
   secretBytes: 4096,
-  /** Bytes of a file that is sent and put in its place by one command; larger ones can be resumed. */
-  uploadWholeBytes: 256 * 1024,
   /** Addresses of one host that are probed: more are those of containers, whose bridges were made last. */
   probeAddresses: 64,
   /** Probes under way at once on one host: each holds a connection and at most a large frame. */

@@ -112,6 +112,12 @@ export const operatorCodes = {
     says: 'This ring is loaded with another plan.',
     remedy: 'Unload it first (npm run unload), then load the new plan.',
   },
+  RING_HALF_UNLOADED: {
+    exit: 3,
+    status: 'FAILED_PRECONDITION',
+    says: 'The unload of this ring was cut short: agents may still hold parts of it.',
+    remedy: 'Run the unload again (npm run unload); then load the plan.',
+  },
   CONFIG_INVALID: {
     exit: 2,
     status: 'INVALID_ARGUMENT',

@@ -14,6 +14,12 @@ export const ringCodes = {
     says: 'This is not the generation that is loaded.',
     remedy: 'Use the generation file of the load that stands; nothing was changed.',
   },
+  AGENT_RESTARTED: {
+    exit: 4,
+    status: 'UNAVAILABLE',
+    says: 'The agent of this host has started again, and takes its stages up.',
+    remedy: 'Wait: the ring comes back by itself. `npm run status` shows how far it is.',
+  },
   SESSION_UNKNOWN: {
     exit: 3,
     status: 'NOT_FOUND',
@@ -31,6 +37,19 @@ export const ringCodes = {
     status: 'NOT_FOUND',
     says: 'The ring knows no such request.',
     remedy: 'Check the request; those that ended long ago are no longer kept.',
+  },
+  REQUEST_EXPIRED: {
+    exit: 3,
+    status: 'NOT_FOUND',
+    says: 'The request ended so long ago that it is no longer kept.',
+    remedy: 'Ask for a settlement sooner: it is kept until it is acknowledged, or for 30 days; tokens are for a day.',
+  },
+  REQUEST_CUT_OFF: {
+    exit: 4,
+    status: 'UNAVAILABLE',
+    says: "The connection to the agent of the ring's head broke, and did not come back in time.",
+    remedy:
+      '`npm run status` shows what answers; the request may go on there, and can be read from where this stopped.',
   },
   PROMPT_EMPTY: {
     exit: 2,

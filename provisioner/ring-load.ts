@@ -11,7 +11,13 @@ import type { CommandContext } from './command.ts';
 import type { FleetConnection } from './fleet-connection.ts';
 import { freshGeneration, keepGeneration, readGeneration, type KeptGeneration } from './generation-file.ts';
 import { unlessAborted } from './interrupt.ts';
-import { standsWithOtherPlan, type AgentCommand, type LoadName, type LoadOutcome } from './loader-step.ts';
+import {
+  isHalfUnloaded,
+  standsWithOtherPlan,
+  type AgentCommand,
+  type LoadName,
+  type LoadOutcome,
+} from './loader-step.ts';
 import { runLoader, type CommandOrder, type LoaderPort } from './loader.ts';
 import { requireFit, type HostNeed, type StageLimit } from './fleet-fit.ts';
 import { checkPlanFits, ringHosts, type OpenedPlan } from './opened-plan.ts';
@@ -47,6 +53,7 @@ export async function loadRing(order: RingLoadOrder, context: CommandContext): P
   const { model, descriptions } = await checkedModel(order, context);
   const kept = await readGeneration(state, plan.ring);
   // Before minutes are spent on slices that cannot be loaded.
+  if (isHalfUnloaded(kept)) throw new P4Error('RING_HALF_UNLOADED', { ring: plan.ring });
   if (standsWithOtherPlan(kept, digest)) throw new P4Error('RING_LOADED', { ring: plan.ring });
   const hashCachePath = hashCachePathIn(state);
   const slices = await plannedSlices({ plan, model, hashCachePath }, context);

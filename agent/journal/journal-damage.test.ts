@@ -22,6 +22,7 @@ interface Files {
 
 const history: readonly JournalRecord[] = [
   ...oneOfEach().slice(0, -1),
+  requestAdmitted(2),
   ...Array.from({ length: 800 }, (_, index) => tokenEmitted(index, 2)),
   requestAdmitted(3, { prompt: Array.from({ length: 4000 }, (_, index) => tokenEmitted(index).token) }),
 ];

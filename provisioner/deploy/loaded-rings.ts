@@ -44,4 +44,4 @@ async function ringsOn(fleet: FleetConnection, host: HostRun, signal: AbortSigna
 
 /** A ring that is only claimed has no stages: a restart takes nothing from it. */
 export const runningRings = ({ rings }: StatusReply): readonly string[] =>
-  rings.filter(({ phase }) => phase !== 'claimed' && phase !== 'lost').map(({ ring }) => ring);
+  rings.filter(({ phase }) => phase !== 'claimed').map(({ ring }) => ring);

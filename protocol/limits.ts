@@ -259,6 +259,8 @@ const bounds = {
   probeBurstMs: 100,
   /** Bytes of a burst in one direction: 10 Gb/s for half of its time. */
   probeBurstBytes: 64 * 1024 * 1024,
+  /** Time in which further rounds of bursts begin where a decision is in doubt: an operator waits for it. */
+  probeRepeatsMs: 20_000,
   /** Life of a probe program: a fleet of the largest size is measured in it. */
   probeLifeMs: 1_800_000,
   /** Time between two looks of an agent at whether its advertised address is still its own. */

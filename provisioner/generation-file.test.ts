@@ -14,6 +14,7 @@ import {
   knownGeneration,
   readGeneration,
   readGenerations,
+  restoreGeneration,
   type KeptGeneration,
 } from './generation-file.ts';
 import { stateFolder, type StateFolder } from './state-folder.ts';
@@ -99,6 +100,22 @@ test('the file has the generation as a decimal text, and the plan after defaults
       ],
     },
   });
+});
+
+test('a load that nobody took is taken back: the file says what it said, or is gone', async () => {
+  const folder = newFolder();
+  const first = await keptFirst(folder);
+  await restoreGeneration(folder, first, null);
+  assert.deepEqual(readdirSync(folder.generations), []);
+  await keepGeneration(folder, first, null);
+  const unloaded = { ...first, phase: 'unloaded' as const };
+  await keepGeneration(folder, unloaded, first);
+  const next = freshAfter(unloaded, otherPlan);
+  await keepGeneration(folder, next, unloaded);
+  await restoreGeneration(folder, next, unloaded);
+  assert.deepEqual(await readGeneration(folder, ring), unloaded);
+  await assert.rejects(restoreGeneration(folder, next, unloaded), { code: 'GENERATION_FILE_CHANGED' });
+  assert.deepEqual(await readGeneration(folder, ring), unloaded);
 });
 
 test('a later generation is greater, after an unload as well (G1)', async () => {

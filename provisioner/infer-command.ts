@@ -9,6 +9,7 @@ import type { OpenedPlan } from './opened-plan.ts';
 import { AnswerPrinter, requireFinished, workLines } from './answer-printer.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
 import { FleetConnection } from './fleet-connection.ts';
+import { commandWays } from './fleet-ways.ts';
 import { knownGeneration } from './generation-file.ts';
 import { standsWithOtherPlan } from './loader-step.ts';
 import { openPlan } from './opened-plan.ts';
@@ -71,7 +72,7 @@ async function infer(inference: Inference, { terminal, signal }: CommandContext)
   const { ring } = opened.plan;
   const kept = await knownGeneration(state, ring);
   if (standsWithOtherPlan(kept, opened.digest)) throw new P4Error('RING_LOADED', { ring });
-  const fleet = await FleetConnection.open(state);
+  const fleet = await FleetConnection.open(state, await commandWays(state, { terminal, signal }));
   try {
     const head = present(kept.plan.stages[0], 'a plan has a head');
     const calls = new RingCalls(fleet.client(head.host), ring, kept.generation);
@@ -84,6 +85,6 @@ async function infer(inference: Inference, { terminal, signal }: CommandContext)
     requireFinished(result);
     return 0;
   } finally {
-    fleet.close();
+    await fleet.close();
   }
 }

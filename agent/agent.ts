@@ -6,6 +6,7 @@ import type { NetAddress } from '../protocol/net-address.ts';
 import type { TlsIdentity } from '../protocol/tls-identity.ts';
 import { AddressWatch } from './address-watch.ts';
 import type { Input } from './inputs.ts';
+import { HostSocket } from './host/host-socket.ts';
 import { openJournal, type Journal } from './journal/journal.ts';
 import { Leases } from './leases.ts';
 import { LoadWatch } from './load-watch.ts';
@@ -81,6 +82,7 @@ interface Parts {
   readonly stages: Stages;
   readonly server: RpcServer;
   readonly addressWatch: AddressWatch;
+  readonly hostSocket: HostSocket;
 }
 
 interface Foundation {
@@ -139,7 +141,14 @@ async function assemble({ config, tls, log }: AgentOptions, { journal, launcher 
   };
   const gate: Rings['answer'] = (edge, peer) => rings.answer(edge, peer);
   const server = await startServer({ config, tls, handlers, gate, log });
-  return { shell, stages, server, addressWatch };
+  const hostSocket = await HostSocket.listen(config.runtimeFolder, {
+    forget: (ring) =>
+      calls.ask('unloaded', (call) => {
+        dispatch({ kind: 'forget', call, ring });
+      }),
+    journal: () => journal.report(),
+  });
+  return { shell, stages, server, addressWatch, hostSocket };
 }
 
 /** What the former agent left: loads in the journal, and stages that live (R2). */
@@ -241,11 +250,12 @@ function effectRunners({ calls, transcripts, leases, rings, stages, dispatch }: 
 }
 
 async function stop(
-  { shell, stages, server, addressWatch }: Parts,
+  { shell, stages, server, addressWatch, hostSocket }: Parts,
   { journal, launcher, runtimeFolder }: Foundation & { readonly runtimeFolder: string },
 ): Promise<void> {
   addressWatch.stop();
   shell.stop();
+  await hostSocket.close();
   await server.stop(limits.rpcStopMs);
   await stages.leave();
   // Children of a former agent that still were ending when this one began.

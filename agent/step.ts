@@ -13,7 +13,7 @@ import { forget, load, unload } from './step-load.ts';
 import { cancel, closeSession, leaseExpired, openSession, resumeSession, settle, submit } from './step-outer.ts';
 import { frameFinished, probe, probeTimeout, returned } from './step-ring.ts';
 import { stageLoaded, stageLost, stageStopped } from './step-stage.ts';
-import { recoveryDeadline, retry } from './step-suspension.ts';
+import { recoveryDeadline, retry } from './step-timers.ts';
 
 export interface Step {
   readonly state: AgentState;

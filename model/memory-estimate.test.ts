@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
-import { estimateStageMemory, kvCells, sliceMemory, type SliceMemory } from './memory-estimate.ts';
+import { estimateStageMemory, kvCells, sliceMemory, stageDataBytes, type SliceMemory } from './memory-estimate.ts';
 import { openModel } from './model-file.ts';
 import { planSlice } from './slice-plan.ts';
 
@@ -21,12 +21,12 @@ test('cells are those of all sessions and the reserved one, in multiples of 256'
 });
 
 test('a slice says what its memory follows from', async () => {
-  const { weightBytes, headerBytes, ...middle } = await memoryOf(2, 5);
+  const { weightBytes, headerBytes, tensors, ...middle } = await memoryOf(2, 5);
   assert.deepEqual(middle, {
     ...{ tokens: 0, layers: 4, keyElements: 4 * 96, valueElements: 4 * 96, hiddenWidth: 192, innerWidth: 512 },
     ...{ vocabularySize: 32, keepsOrder: false, isHead: false, isTail: false },
   });
-  assert.ok(weightBytes > 3e6 && headerBytes < 20e3);
+  assert.ok(weightBytes > 3e6 && headerBytes < 20e3 && tensors > 4 * 9);
   const tail = await memoryOf(6, 7);
   assert.deepEqual([tail.tokens, tail.vocabularySize, tail.isHead, tail.isTail], [1024, 1024, false, true]);
 });
@@ -57,4 +57,15 @@ test('the parts add up, and more of anything needs more', async () => {
     { keepsOrder: true },
   ])
     assert.ok(more(change) > bytes, JSON.stringify(change));
+});
+
+test('a limit has to hold what is held, and what is only set aside: stacks, and tables for every tensor', async () => {
+  const slice = await memoryOf(0, 3);
+  const wanted = (change: Partial<SliceMemory> = {}, threads = 1): number =>
+    stageDataBytes({ ...slice, ...change }, { plan, threads });
+  assert.equal(wanted({}, 5) - wanted(), 4 * 8 * 2 ** 20);
+  assert.equal(wanted({ weightBytes: slice.weightBytes + 1e6 }) - wanted(), 1e6);
+  assert.equal(wanted({ tensors: 128 }), wanted(), 'a graph has at least 1024 nodes');
+  assert.equal(wanted({ tensors: 1000 }) - wanted({ tensors: 500 }), 4000 * 30 * 2 * 336);
+  assert.ok(wanted() > estimateStageMemory(slice, { plan }).bytes + 70e6);
 });

@@ -1,8 +1,11 @@
 /**
  * How much memory a stage will hold, from the header of its slice and the plan alone.
  *
- * Counted is what `smaps_rollup` calls Rss: anonymous memory and touched pages of files, once every session has filled its
- * part of the KV cache. Weights count once: they are read into anonymous memory.
+ * `estimateStageMemory` counts what `smaps_rollup` calls Rss: anonymous memory and touched pages of files, once every session
+ * has filled its part of the KV cache. Weights count once: they are read into anonymous memory.
+ *
+ * `stageDataBytes` counts what a limit of memory does (RLIMIT_DATA): private writable mappings, touched or not. Pages of
+ * programs and libraries are not among them; stacks of threads are, and tables that llama.cpp makes for the largest graph.
  */
 import { ggmlTypeNamed } from './ggml-type.ts';
 import { unsignedOf, numbersOf } from './gguf-value.ts';
@@ -17,6 +20,7 @@ import { layerCount, type Plan } from '../protocol/plan.ts';
 export interface SliceMemory {
   /** Of all tensors. */
   readonly weightBytes: number;
+  readonly tensors: number;
   /** Metadata and tensor table. */
   readonly headerBytes: number;
   /** Token ids with a text of their own; 0 without a tokenizer. */
@@ -59,6 +63,7 @@ export function sliceMemory(model: ModelFile, slice: SlicePlan): SliceMemory {
   const hasTokens = !slice.tensors.some(({ source, name }) => name === 'token_embd.weight' && source.kind === 'zeros');
   return {
     weightBytes: tensors.reduce((sum, { bytes }) => sum + bytes, 0),
+    tensors: tensors.length,
     headerBytes: layout.header.length,
     tokens: hasTokens && model.hasTokenizer ? model.vocabularySize : 0,
     layers,
@@ -148,9 +153,33 @@ const bytesPerToken = 400;
 const frameCount = 24;
 const frameBytesMost = 12e6;
 
-function processBytesOf({ hiddenWidth, tokens, isHead, isTail, headerBytes }: SliceMemory): number {
+const processBytesOf = (slice: SliceMemory): number => bareProcessBytes + heapBytes(slice);
+
+function heapBytes({ hiddenWidth, tokens, isHead, isTail, headerBytes }: SliceMemory): number {
   const frames = Math.min(frameBytesMost, frameCount * rows * hiddenWidth * floatBytes);
   const ways = (isHead ? 0 : 1) + (isTail ? 0 : 1);
   const words = isHead || isTail ? vocabularyBytes + tokens * bytesPerToken : 0;
-  return bareProcessBytes + ways * frames + words + headerBytes;
+  return ways * frames + words + headerBytes;
+}
+
+/** Heaps of Node and libllama, with room for what V8 lets grow old: 55 to 68 MB as measured, of the versions above. */
+const bareDataBytes = 80e6;
+/** Stack of a thread where the system says nothing else (RLIMIT_STACK); hardly a page of each is touched. */
+const stackBytes = 8 * 2 ** 20;
+/** Node's own, beside the main one: V8's, libuv's and a timer's. */
+const nodeThreads = 9;
+/** The thread that computes has a stack of its own size: `stackSizeMb` of a worker. */
+const workerStackBytes = 4 * 2 ** 20;
+/** Nodes that llama.cpp makes room for in a graph (`llama_context::graph_max_nodes`). */
+const graphNodes = (tensors: number): number => Math.max(1024, 8 * tensors);
+/** `ggml_backend_sched_new`: two tensors of 336 bytes for each of the 30 inputs that each node might need copied. */
+const schedulerBytesPerNode = 30 * 2 * 336;
+
+/** What a limit of the stage's memory has to be at least, in bytes, with some megabytes to spare. */
+export function stageDataBytes(slice: SliceMemory, order: StageOrder & { readonly threads: number }): number {
+  const { weightBytes, kvBytes, computeBytes } = estimateStageMemory(slice, order);
+  // One of the threads that compute is the worker.
+  const stacks = (nodeThreads + order.threads - 1) * stackBytes + workerStackBytes;
+  const scheduler = graphNodes(slice.tensors) * schedulerBytesPerNode;
+  return weightBytes + kvBytes + computeBytes + bareDataBytes + heapBytes(slice) + stacks + scheduler;
 }

@@ -49,7 +49,8 @@ export const deployCodes = {
     exit: 3,
     status: 'ABORTED',
     says: 'Another deployment holds the host.',
-    remedy: 'Wait for it to end; where it has ended without letting go, deploy with --force-unlock.',
+    remedy:
+      'Wait until it has ended, then deploy again. --force-unlock takes the host over, and is right only where the process named here has certainly ended without letting go: two deployments at once leave parts of both.',
   },
   STATE_FOLDER_FOREIGN: {
     exit: 3,
@@ -111,12 +112,12 @@ export const deployCodes = {
     status: 'UNAVAILABLE',
     says: 'The agent runs on its host, and this machine does not reach it.',
     remedy:
-      'Open a way from this machine to the port and one of the addresses here: ssh, jump hosts included, carries no commands to agents. The host is back at what it ran before.',
+      'Open a way from this machine to the port and one of the addresses here, or give the host a jump host in the inventory: then ssh carries commands to its agent. The host is back at what it ran before.',
   },
   REMOVAL_UNCONFIRMED: {
     exit: 2,
     status: 'FAILED_PRECONDITION',
-    says: 'Removal also deletes journals and slices, and nobody has confirmed it.',
-    remedy: 'See what goes with --check --remove; then confirm with --yes.',
+    says: 'Removal also deletes journals and slices and ends the rings named here, and nobody has confirmed it.',
+    remedy: 'See all that goes with --check --remove; then confirm with --yes.',
   },
 } as const satisfies Record<string, CodeRule>;

@@ -42,20 +42,22 @@ export const operatorCodes = {
     exit: 4,
     status: 'ABORTED',
     says: 'Another command holds the state folder.',
-    remedy: 'Wait for it and run the command again; where none runs, delete the lock named here.',
+    remedy:
+      'Wait for it and run the command again. A lock whose process has ended on this machine is taken over by itself; where its owner is on another machine, or unknown, and certain to have ended, delete the lock named here.',
   },
   GENERATION_FILE_MISSING: {
     exit: 2,
     status: 'FAILED_PRECONDITION',
     says: 'There is no generation file for this ring here.',
     remedy:
-      'Run the command where the ring was loaded from, with the same state folder; where the file is lost, forget the ring on its hosts as root.',
+      'Run the command where the ring was loaded from, with the same state folder; where the file is lost, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring.',
   },
   GENERATION_FILE_DAMAGED: {
     exit: 4,
     status: 'FAILED_PRECONDITION',
     says: 'The generation file is not what was written.',
-    remedy: 'Restore it from a copy; where there is none, forget the ring on its hosts as root and delete the file.',
+    remedy:
+      'Restore it from a copy; where there is none, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring and delete the file.',
   },
   GENERATION_FILE_CHANGED: {
     exit: 4,
@@ -67,7 +69,8 @@ export const operatorCodes = {
     exit: 2,
     status: 'FAILED_PRECONDITION',
     says: 'There is no fleet here.',
-    remedy: 'Start agents on this machine with `npm run agents`, or name the state folder of the fleet with `--state`.',
+    remedy:
+      'Make one: `npm run deploy -- inventory.yaml` on machines of yours, or `npm run agents` on this one. Where there is one already, run the command in its folder, or name its state folder with `--state` or P4_STATE.',
   },
   FLEET_FILE_DAMAGED: {
     exit: 4,
@@ -87,6 +90,13 @@ export const operatorCodes = {
     status: 'FAILED_PRECONDITION',
     says: "The fleet's certificate authority is too old to sign.",
     remedy: 'Delete its key and certificate and deploy again: every host gets a new certificate.',
+  },
+  STATE_FOLDER_DEPLOYED: {
+    exit: 2,
+    status: 'FAILED_PRECONDITION',
+    says: 'This state folder is that of a deployed fleet; agents of this machine would become part of it.',
+    remedy:
+      'Name another one for local use, with `--state .p4-local` here and with every command for these agents, or run them in another folder.',
   },
   CANCELLED: {
     exit: 5,

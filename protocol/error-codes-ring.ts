@@ -12,7 +12,8 @@ export const ringCodes = {
     exit: 3,
     status: 'FAILED_PRECONDITION',
     says: 'This is not the generation that is loaded.',
-    remedy: 'Use the generation file of the load that stands; nothing was changed.',
+    remedy:
+      'Nothing was changed. Use the generation file of the load that stands; where it is lost, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring, or take p4 off the hosts with `npm run deploy -- inventory.yaml --remove --yes`.',
   },
   AGENT_RESTARTED: {
     exit: 4,
@@ -91,7 +92,8 @@ export const ringCodes = {
     exit: 3,
     status: 'ALREADY_EXISTS',
     says: 'Another load holds the name of this ring on the host.',
-    remedy: 'Unload it with its own generation file first, or choose another ring name.',
+    remedy:
+      'Choose another ring name, or have it unloaded by whoever holds its generation file; where that is lost, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring, or take p4 off the hosts with `npm run deploy -- inventory.yaml --remove --yes`.',
   },
   RING_ENDING: {
     exit: 3,

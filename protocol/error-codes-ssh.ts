@@ -39,6 +39,13 @@ export const sshCodes = {
     remedy:
       'Compare the fingerprint with the one on the console of the host, then accept it with the option named here; --accept-new-host-keys accepts every host that is not known yet.',
   },
+  HOST_KEY_NOT_ACCEPTED: {
+    exit: 3,
+    status: 'PERMISSION_DENIED',
+    says: 'The host shows another key than the one that was accepted for it.',
+    remedy:
+      'A host has a key of each type, each with a fingerprint of its own: compare the one that it showed with the console of the host (ssh-keygen -lf on its /etc/ssh/ssh_host_*_key.pub); where it stands there, accept that one, with the option named here. Else something else answers at its address.',
+  },
   HOST_KEY_CHANGED: {
     exit: 3,
     status: 'PERMISSION_DENIED',
@@ -64,6 +71,13 @@ export const sshCodes = {
     status: 'PERMISSION_DENIED',
     says: 'The user does not become root on the host.',
     remedy: 'Check `become`, the password and the sudoers of the host; what sudo said stands here.',
+  },
+  SSH_FORWARDING_REFUSED: {
+    exit: 3,
+    status: 'PERMISSION_DENIED',
+    says: 'The ssh server of the host carries no connections, and its agent is reached through it alone.',
+    remedy:
+      'Allow them to the user in sshd_config there (AllowTcpForwarding local, and PermitOpen where it is set), or take the jump host out of the inventory where this machine reaches the agent without.',
   },
   SSH_KEY_UNUSABLE: {
     exit: 2,

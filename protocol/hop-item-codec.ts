@@ -82,7 +82,10 @@ const codecs: { readonly [Name in Kind]: ItemCodec<ItemOf<Name>> } = {
     write: (to, item) => {
       const { prefilled, decoded, reused } = item.ran ?? { prefilled: 0, decoded: 0, reused: 0 };
       to.u32(item.session).u32(item.request);
-      to.u32(item.ran === null ? 0 : 1).u32(prefilled).u32(decoded).u32(reused);
+      to.u32(item.ran === null ? 0 : 1)
+        .u32(prefilled)
+        .u32(decoded)
+        .u32(reused);
       to.u32(item.receipts.length);
       for (const receipt of item.receipts) writeReceipt(to, receipt);
     },

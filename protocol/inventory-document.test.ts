@@ -76,7 +76,7 @@ test('the example is good, and says what it seems to say', () => {
 
 test('a setting is the host’s, else its group’s, else the fleet’s; ports one by one', () => {
   const text = `
-fleet: { port: 1, user: f, variables: { ports: { agent: 1001, metrics: 1002 }, stateFolder: /f } }
+fleet: { port: 1, user: f, variables: { ports: { agent: 1101, metrics: 1102 }, stateFolder: /f } }
 groups: { g: { port: 2, user: g, variables: { ports: { agent: 2001 } } }, empty: }
 hosts:
   ant: { address: a, groups: [g, empty], port: 3, variables: { gpus: all } }
@@ -84,7 +84,7 @@ hosts:
 `;
   const ant = hostIn(text, 'ant');
   assert.deepEqual([ant.connection.port, ant.connection.user, ant.variables.stateFolder], [3, 'g', '/f']);
-  assert.deepEqual(ant.variables.ports, { agent: 2001, metrics: 1002, bridge: 19_000 });
+  assert.deepEqual(ant.variables.ports, { agent: 2001, metrics: 1102, bridge: 19_000 });
   const bee = hostIn(text, 'bee');
   assert.deepEqual([bee.connection.port, bee.connection.user], [1, 'f']);
 });
@@ -132,7 +132,7 @@ monitoring: 5
       'i.yaml:13:13 /hosts/bee/variables/gpus: found a list of 2, expected `all`, `none`, or a list of GPU indexes, each once',
       'i.yaml:14:13 /hosts/bee/variables/cpus: found "0..3", expected `all`, or CPUs in rising order as in 0-3,8',
       'i.yaml:15:20 /hosts/bee/variables/stateFolder: found "var/../lib", expected an absolute path of letters, digits, dots, dashes and underscores',
-      'i.yaml:16:23 /hosts/bee/variables/ports/agent: found 70000, expected a port, from 1 to 65535',
+      'i.yaml:16:23 /hosts/bee/variables/ports/agent: found 70000, expected a port from 1024 to 65535: lower ones are open to root alone, and p4 does not run as root',
       'i.yaml:17:8 /hosts/cow: found nothing, expected a host: a mapping with at least its address',
       "i.yaml:18:13 /monitoring: found 5, expected a host's name, or { host: name, port: number }",
     ].join('\n'),
@@ -214,14 +214,36 @@ test('the listeners of a host have ports of their own', () => {
   const text = `fleet: { variables: { ports: { metrics: 7400 } } }
 hosts:
   ant: { address: a }
-  bee: { address: b, variables: { ports: { metrics: 1, bridge: 1 } } }
+  bee: { address: b, variables: { ports: { metrics: 2000, bridge: 2000 } } }
+  cat: { address: c, port: 2222, variables: { ports: { agent: 2222, metrics: 9090 } } }
+monitoring: { host: cat }
 `;
   assert.equal(
     faultsIn(text),
     [
       'i.yaml:1:41 /fleet/variables/ports/metrics: found port 7400 for both agent and metrics, expected a port for each',
-      'i.yaml:4:64 /hosts/bee/variables/ports/bridge: found port 1 for both metrics and bridge, expected a port for each',
+      'i.yaml:4:67 /hosts/bee/variables/ports/bridge: found port 2000 for both metrics and bridge, expected a port for each',
+      'i.yaml:5:63 /hosts/cat/variables/ports/agent: found port 2222 for both ssh and agent, expected a port for each',
+      'i.yaml:5:78 /hosts/cat/variables/ports/metrics: found port 9090 for both Prometheus and metrics, expected a port for each',
     ].join('\n'),
+  );
+});
+
+test('a port that only root may open is refused at its line, whoever listens there', () => {
+  const lines = ['agent', 'metrics', 'bridge'].map(
+    (name, index) => `  h${index}: { address: a${index}, variables: { ports: { ${name}: 1023 } } }`,
+  );
+  const faults = faultsIn(['hosts:', ...lines, ''].join('\n')).split('\n');
+  const expected = 'a port from 1024 to 65535: lower ones are open to root alone, and p4 does not run as root';
+  assert.deepEqual(
+    faults.map((fault) => fault.replace(/:[0-9]+ /, ' ')),
+    ['agent', 'metrics', 'bridge'].map(
+      (name, index) => `i.yaml:${index + 2} /hosts/h${index}/variables/ports/${name}: found 1023, expected ${expected}`,
+    ),
+  );
+  assert.equal(
+    hostIn('hosts: { ant: { address: a, variables: { ports: { agent: 1024 } } } }', 'ant').variables.ports.agent,
+    1024,
   );
 });
 

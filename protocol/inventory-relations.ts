@@ -206,22 +206,42 @@ function repeated(file: Settings, identify: (host: string) => Identified | null)
   });
 }
 
-/** The listeners of one host have ports of their own. */
+/** The listeners of one host have ports of their own: p4's, Prometheus where it runs, and sshd. */
 const portTroubles = (file: Settings): readonly Trouble[] =>
   file.hosts.flatMap((host) => {
-    const taken = new Map<unknown, string>();
-    return (['agent', 'metrics', 'bridge'] as const).flatMap((listener): readonly Trouble[] => {
-      const setting = file.of(host, 'variables', 'ports', listener);
-      const port = setting?.value ?? inventoryDefaults.ports[listener];
-      const owner = taken.get(port);
-      taken.set(port, listener);
+    const taken = new Map<unknown, Listener>();
+    return listenersOf(file, host).flatMap((listener): readonly Trouble[] => {
+      const owner = taken.get(listener.port);
+      taken.set(listener.port, listener);
       if (owner === undefined) return [];
-      const path = setting?.path ?? file.of(host, 'variables', 'ports', owner)?.path ?? pointerTo('hosts', host);
-      return [
-        { path, found: `port ${shownValue(port)} for both ${owner} and ${listener}`, expected: 'a port for each' },
-      ];
+      const path = listener.setting?.path ?? owner.setting?.path ?? pointerTo('hosts', host);
+      const found = `port ${shownValue(listener.port)} for both ${owner.name} and ${listener.name}`;
+      return [{ path, found, expected: 'a port for each' }];
     });
   });
+
+interface Listener {
+  readonly name: string;
+  readonly port: unknown;
+  /** Where the port was written, `null` for a default. */
+  readonly setting: Setting | null;
+}
+
+function listenersOf(file: Settings, host: string): readonly Listener[] {
+  const listener = (name: string, setting: Setting | null, otherwise: number): Listener => ({
+    ...{ name, setting },
+    port: setting?.value ?? otherwise,
+  });
+  const watcher = file.at('monitoring')?.value;
+  const isWatcher = watcher === host || memberOf(watcher, 'host') === host;
+  return [
+    listener('ssh', file.of(host, 'port'), inventoryDefaults.sshPort),
+    ...(isWatcher ? [listener('Prometheus', file.at('monitoring', 'port'), inventoryDefaults.prometheusPort)] : []),
+    ...(['agent', 'metrics', 'bridge'] as const).map((name) =>
+      listener(name, file.of(host, 'variables', 'ports', name), inventoryDefaults.ports[name]),
+    ),
+  ];
+}
 
 const cpuTroubles = (file: Settings): readonly Trouble[] =>
   file.hosts.flatMap((host): readonly Trouble[] => {

@@ -52,6 +52,13 @@ export interface PortsFile {
 }
 
 const port = { type: 'integer', minimum: 1, maximum: 65_535, description: 'a port, from 1 to 65535' };
+/** Agent, metrics and bridge run without root's rights, and so open no port below. */
+const listenerPort = {
+  type: 'integer',
+  minimum: 1024,
+  maximum: 65_535,
+  description: 'a port from 1024 to 65535: lower ones are open to root alone, and p4 does not run as root',
+};
 const address = { type: 'string', format: 'address', description: 'a DNS name or an IP address' };
 const user = { type: 'string', pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$', description: "a user's name" };
 const hostName = { type: 'string', pattern: namePatternText, description: `a host's name: ${nameWords}` };
@@ -151,7 +158,7 @@ const variables = {
       type: 'object',
       description: 'a mapping of agent, metrics and bridge',
       additionalProperties: false,
-      properties: { agent: port, metrics: port, bridge: port },
+      properties: { agent: listenerPort, metrics: listenerPort, bridge: listenerPort },
     },
   },
 };

@@ -19,8 +19,9 @@ const bounds = {
    * close, they fit one frame.
    */
   waitingItems: 512,
-  /** Items of one frame of those that wait, and tokens that come with them: 4 MiB; the rest goes with the next frames. */
+  /** Items of those that wait which one frame takes: half of what it may have. The rest goes with the next frames. */
   frameWaitingItems: 1024,
+  /** Tokens that come with them, for samplers that are built again: 4 MiB. */
   frameTokens: 1_048_576,
   /** Frames on their way to one node that it has not finished: enough to keep it busy, few enough to push back. */
   linkWindowFrames: 4,
@@ -99,8 +100,9 @@ const bounds = {
   stageAnswerMs: 30_000,
   /** Time for a stage to give its figures for a status: it does so between two messages, whatever it computes. */
   stageReportMs: 1_000,
-  /** Time between two looks at whether a stage still answers, and how many in a row it may miss: a stopped one is ended. */
+  /** Time between two looks at whether a stage still answers. */
   stageHeartbeatMs: 5_000,
+  /** How many of them in a row it may miss: a process that is stopped for longer is ended, and started again. */
   stageSilences: 6,
   /** Characters of one line that a stage says on standard error. */
   stageLineCharacters: 8192,
@@ -317,6 +319,8 @@ const bounds = {
   probeBurstMs: 100,
   /** Bytes of a burst in one direction: 10 Gb/s for half of its time. */
   probeBurstBytes: 64 * 1024 * 1024,
+  /** Time in which further rounds of bursts begin where a decision is in doubt: an operator waits for it. */
+  probeRepeatsMs: 20_000,
   /** Life of a probe program: a fleet of the largest size is measured in it. */
   probeLifeMs: 1_800_000,
   /** Time between two looks of an agent at whether its advertised address is still its own. */

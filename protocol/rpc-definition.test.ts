@@ -64,6 +64,7 @@ const submit: messages.SubmitRequest = {
 const sliceMemory: slices.SliceMemoryMessage = {
   ...{ weightBytes: maximum, headerBytes: '5', tokens: 6, layers: 7, keyElements: 8, valueElements: 9 },
   ...{ hiddenWidth: 10, innerWidth: 11, vocabularySize: 12, keepsOrder: true, isHead: true, isTail: true },
+  tensors: 13,
 };
 
 /** One sample of every request and reply, with no field at its default. */

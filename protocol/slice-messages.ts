@@ -124,6 +124,8 @@ export interface SliceMemoryMessage {
   readonly keepsOrder: boolean;
   readonly isHead: boolean;
   readonly isTail: boolean;
+  /** 0 from an agent that does not say. */
+  readonly tensors: number;
 }
 
 export interface CutSliceRequest {

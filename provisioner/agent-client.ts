@@ -19,14 +19,22 @@ import { callDefinition } from '../protocol/rpc-definition.ts';
 import type { CallStatus } from '../protocol/rpc-error.ts';
 import type { MethodOfKind, ReplyOf, RequestOf, ServiceName } from '../protocol/rpc-services.ts';
 import type { TlsIdentity } from '../protocol/tls-identity.ts';
-import { PeerChannel, type Peer } from '../transport/peer-channel.ts';
+import { PeerChannel, type Peer, type PeerWay } from '../transport/peer-channel.ts';
+
+/** A way that has to be made before it is used. */
+export interface AgentWay extends PeerWay {
+  /** Makes it, or does nothing where it stands. Takes as long as ssh, or a person who is asked for a passphrase. */
+  open(signal: AbortSignal): Promise<void>;
+}
 
 export interface AgentClientOptions extends Peer {
   readonly tls: TlsIdentity;
+  /** Absent: the agent is dialled at its address. */
+  readonly way?: AgentWay | null;
 }
 
 export interface CallOptions {
-  /** From the call to its end; `null` for a stream that lasts as long as it is wanted. */
+  /** From the call, once there is a way to the agent, to its end; `null` for a stream that lasts as long as it is wanted. */
   readonly deadlineMs: number | null;
   /** Ends the call early: it then fails with the signal's reason, or CANCELLED. */
   readonly signal?: AbortSignal;
@@ -34,30 +42,35 @@ export interface CallOptions {
 
 export class AgentClient {
   readonly #channel: PeerChannel;
+  readonly #way: AgentWay | null;
 
-  private constructor(channel: PeerChannel) {
+  private constructor(channel: PeerChannel, way: AgentWay | null) {
     this.#channel = channel;
+    this.#way = way;
   }
 
   /**
    * Connects with the first call, and again when the connection was lost.
    * @throws CERTIFICATE_UNUSABLE
    */
-  static connect({ host, address, port, tls }: AgentClientOptions): AgentClient {
-    return new AgentClient(new PeerChannel({ peer: { host, address, port }, tls }));
+  static connect({ host, address, port, tls, way = null }: AgentClientOptions): AgentClient {
+    return new AgentClient(new PeerChannel({ peer: { host, address, port }, tls, way }), way);
   }
 
   get peer(): Peer {
     return this.#channel.peer;
   }
 
-  /** @throws AGENT_UNREACHABLE, CERTIFICATE_REFUSED, ROLE_FORBIDDEN, RPC_TIMED_OUT, RPC_FAILED, or what the agent answers */
+  /**
+   * @throws AGENT_UNREACHABLE, CERTIFICATE_REFUSED, ROLE_FORBIDDEN, RPC_TIMED_OUT, RPC_FAILED, or what the agent answers;
+   *   those of ssh where the way is one
+   */
   async call<Service extends ServiceName, Name extends MethodOfKind<Service, 'unary'>>(
     method: readonly [Service, Name],
     request: RequestOf<Service, Name>,
     options: CallOptions,
   ): Promise<ReplyOf<Service, Name>> {
-    throwIfAborted(options.signal);
+    await this.#begin(options.signal);
     const definition = callDefinition(...method);
     let cancel = (): void => undefined;
     const answer = new Promise<ReplyOf<Service, Name>>((resolve, reject) => {
@@ -97,7 +110,7 @@ export class AgentClient {
     request: RequestOf<Service, Name>,
     options: CallOptions,
   ): AsyncGenerator<ReplyOf<Service, Name>, void, undefined> {
-    throwIfAborted(options.signal);
+    await this.#begin(options.signal);
     const definition = callDefinition(...method);
     const call: ClientReadableStream<ReplyOf<Service, Name>> = this.#channel.client.makeServerStreamRequest(
       definition.path,
@@ -134,7 +147,7 @@ export class AgentClient {
     requests: AsyncIterable<RequestOf<Service, Name>>,
     options: CallOptions,
   ): Promise<ReplyOf<Service, Name>> {
-    throwIfAborted(options.signal);
+    await this.#begin(options.signal);
     const definition = callDefinition(...method);
     const over = new AbortController();
     let call: ClientWritableStream<RequestOf<Service, Name>> | null = null;
@@ -172,6 +185,11 @@ export class AgentClient {
   /** Calls under way fail with CANCELLED. */
   close(): void {
     this.#channel.close();
+  }
+
+  async #begin(signal: AbortSignal | undefined): Promise<void> {
+    throwIfAborted(signal);
+    await this.#way?.open(signal ?? new AbortController().signal);
   }
 
   async #failure(error: unknown, method: string, signal: AbortSignal | undefined): Promise<unknown> {

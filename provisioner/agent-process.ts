@@ -29,12 +29,6 @@ export interface AgentEnd {
   readonly said: readonly string[];
 }
 
-export interface AgentStart {
-  readonly host: HostName;
-  readonly configPath: string;
-  readonly signal: AbortSignal;
-}
-
 /** Beside the agent's configuration; begun anew with each start. */
 const agentLogName = 'agent.log';
 const agentMain = join(import.meta.dirname, '../agent/main.js');

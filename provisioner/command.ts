@@ -10,6 +10,8 @@ import type { Command } from 'commander';
 
 import { P4Error } from '../protocol/errors.ts';
 import { Interrupt, interruptedExit } from './interrupt.ts';
+import { ownerText } from './lock-owner.ts';
+import { stateLocks } from './state-lock.ts';
 import { Terminal } from './terminal.ts';
 
 export interface CommandContext {
@@ -29,6 +31,10 @@ const bugExit = 70;
 export async function runCommand(mode: Terminal['mode'], body: CommandBody): Promise<void> {
   const interrupt = Interrupt.listen();
   const terminal = new Terminal(mode, { out: process.stdout, err: process.stderr });
+  stateLocks.on('takeover', ({ lock, from }) => {
+    terminal.note(`Took over ${lock}: ${ownerText(from)}, has ended without letting go.`);
+    terminal.event({ event: 'lock-taken-over', lock, from: ownerText(from) });
+  });
   const exit = await exitOf(body, { terminal, interrupt });
   terminal.endProgress();
   // What is still open then (a channel that has not noticed its peer's end) must not keep a finished command.

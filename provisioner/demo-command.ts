@@ -155,7 +155,7 @@ async function tellStory({ demo, opened, state }: Story, context: CommandContext
     reportLinks(terminal, await statuses());
     printer.settlement(result);
   } finally {
-    connection.close();
+    await connection.close();
   }
 }
 

@@ -40,6 +40,16 @@ export async function writeDurably({ path, text, mode }: DurableWrite): Promise<
   }
 }
 
+/** Removes a file. When this returns, it stays gone. @throws STATE_UNWRITABLE */
+export async function removeDurably(path: string): Promise<void> {
+  try {
+    await rm(path);
+    await syncFolder(dirname(path));
+  } catch (error) {
+    throw unwritable(path, error);
+  }
+}
+
 /**
  * Makes a folder, and those above it, for the owner only, and makes their names durable. One that is there is left
  * as it is.

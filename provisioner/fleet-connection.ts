@@ -7,6 +7,7 @@ import type { AgentDescription } from '../protocol/messages.ts';
 import { addressText, type NetAddress } from '../protocol/net-address.ts';
 import type { TlsIdentity } from '../protocol/tls-identity.ts';
 import { AgentClient } from './agent-client.ts';
+import { directWays, type AgentWays } from './fleet-ways.ts';
 import { knownFleet, type Fleet, type FleetHost } from './fleet-file.ts';
 import { dialledAddress, ringAddresses } from './network/fleet-network.ts';
 import { ensureCertificate } from './pki.ts';
@@ -16,19 +17,24 @@ export class FleetConnection {
   readonly #fleet: Fleet;
   readonly #hosts: ReadonlyMap<HostName, FleetHost>;
   readonly #tls: TlsIdentity;
+  readonly #ways: AgentWays;
   readonly #clients = new Map<HostName, AgentClient>();
 
-  private constructor(fleet: Fleet, tls: TlsIdentity) {
+  private constructor(fleet: Fleet, tls: TlsIdentity, ways: AgentWays) {
     this.#fleet = fleet;
     this.#hosts = new Map(fleet.hosts.map((host) => [host.name, host]));
     this.#tls = tls;
+    this.#ways = ways;
   }
 
-  /** @throws FLEET_FILE_MISSING and others of the state folder */
-  static async open(state: StateFolder): Promise<FleetConnection> {
+  /**
+   * @param ways closed with the connection; absent: agents are dialled at their addresses
+   * @throws FLEET_FILE_MISSING and others of the state folder
+   */
+  static async open(state: StateFolder, ways: AgentWays = directWays): Promise<FleetConnection> {
     const fleet = await knownFleet(state);
     const { identity } = await ensureCertificate(state, { role: 'operator' }, new Date());
-    return new FleetConnection(fleet, identity);
+    return new FleetConnection(fleet, identity, ways);
   }
 
   get hosts(): readonly HostName[] {
@@ -66,9 +72,10 @@ export class FleetConnection {
     const found = this.#hosts.get(host);
     if (found === undefined) throw new P4Error('HOST_UNKNOWN', { host, known: this.hosts });
     const { certificateName, port } = found;
+    const way = this.#ways.to(found);
     // The operator's machine may not be in the network that the hosts use among themselves.
-    const address = found.network?.operatorAddress ?? found.address;
-    const client = AgentClient.connect({ host: certificateName, address, port, tls: this.#tls });
+    const address = way === null ? (found.network?.operatorAddress ?? found.address) : found.address;
+    const client = AgentClient.connect({ host: certificateName, address, port, tls: this.#tls, way });
     this.#clients.set(host, client);
     return client;
   }
@@ -78,7 +85,8 @@ export class FleetConnection {
   }
 
   /** Calls under way fail. */
-  close(): void {
+  async close(): Promise<void> {
     for (const client of this.#clients.values()) client.close();
+    await this.#ways.close();
   }
 }

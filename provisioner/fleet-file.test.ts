@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -26,12 +26,15 @@ const host = (name: string, address: string, port = 7400): FleetHost => ({
   since: '2030-01-02T03:04:05.678Z',
   why: 'the fastest that all hosts share',
   network: null,
+  ssh: null,
 });
 
 test('where nothing was deployed there is no fleet', async () => {
   const folder = newFolder();
   assert.equal(await readFleet(folder), null);
   await assert.rejects(knownFleet(folder), { code: 'FLEET_FILE_MISSING', facts: { file: folder.fleetFile } });
+  const both = /npm run deploy -- inventory.yaml[^]*npm run agents/;
+  await assert.rejects(knownFleet(folder), both, 'it says how a fleet is made');
 });
 
 test('hosts are kept in their order, for the owner only', async () => {
@@ -42,6 +45,23 @@ test('hosts are kept in their order, for the owner only', async () => {
   assert.equal(statSync(folder.fleetFile).mode & 0o777, 0o600);
   assert.equal(statSync(folder.root).mode & 0o777, 0o700);
   assert.deepEqual(readdirSync(folder.root), ['fleet.json']);
+});
+
+test('how ssh comes to a host is kept; where an earlier file says nothing of it, the host is dialled', async () => {
+  const folder = newFolder();
+  const key = { kind: 'file', path: '/home/ops/key' } as const;
+  const logins = ['gate', 'ant'].map((label) => ({ label, address: `${label}.example`, port: 22, user: 'ops', key }));
+  const behind = { ...host('ant', '192.0.2.1'), ssh: logins };
+  await changeFleet(folder, () => [behind]);
+  assert.deepEqual((await knownFleet(folder)).hosts, [behind]);
+
+  const text = readFileSync(folder.fleetFile, 'utf8');
+  writeFileSync(folder.fleetFile, text.replace('/home/ops/key', 'key'));
+  await assert.rejects(knownFleet(folder), { code: 'FLEET_FILE_DAMAGED' });
+  const { ssh, ...earlier } = behind;
+  writeFileSync(folder.fleetFile, JSON.stringify({ format: 2, hosts: [earlier], measurement: null }));
+  assert.deepEqual((await knownFleet(folder)).hosts, [{ ...earlier, ssh: null }]);
+  assert.equal(ssh.length, 2);
 });
 
 test('changes that meet are both kept', async () => {

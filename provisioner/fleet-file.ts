@@ -13,6 +13,7 @@ import {
 } from './network/fleet-network.ts';
 import { makeOwnerFolder, ownerFileMode, readIfThere, writeDurably } from './durable-file.ts';
 import { readStateText, stateText } from './state-document.ts';
+import { checkSshWay, type SshWay } from './ssh/ssh-way.ts';
 import type { StateFolder } from './state-folder.ts';
 import { whileLocked } from './state-lock.ts';
 
@@ -29,6 +30,8 @@ export interface FleetHost {
   readonly why: string;
   /** What was measured of it, `null` where nothing was: a host of a local fleet. */
   readonly network: HostNetwork | null;
+  /** How ssh comes to it where it has to pass others: then commands do; `null`: they dial its agent. */
+  readonly ssh: SshWay | null;
 }
 
 export interface Fleet {
@@ -36,6 +39,9 @@ export interface Fleet {
   /** The attempts of the latest measurement, `null` before the first. */
   readonly measurement: FleetMeasurement | null;
 }
+
+/** Whether a host is an agent of `npm run agents`: `deploy` puts none into a fleet without having measured. */
+export const isLocalHost = ({ network }: FleetHost): boolean => network === null;
 
 const emptyFleet: Fleet = { hosts: [], measurement: null };
 
@@ -109,10 +115,11 @@ interface FleetFile {
   readonly measurement?: unknown;
 }
 
-type HostEntry = Omit<FleetHost, 'name' | 'certificateName' | 'network'> & {
+type HostEntry = Omit<FleetHost, 'name' | 'certificateName' | 'network' | 'ssh'> & {
   readonly name: string;
   readonly certificateName: string;
   readonly network?: unknown;
+  readonly ssh?: unknown;
 };
 
 const checkFleetFile = compiledSchema<FleetFile>({
@@ -140,6 +147,7 @@ const checkFleetFile = compiledSchema<FleetFile>({
           since: { type: 'string', pattern: '^[0-9]{4}-[0-9T:.-]{1,30}Z$', description: 'a time' },
           why: { type: 'string', pattern: plainTextPattern, maxLength: 1000, description: 'a reason' },
           network: { type: ['object', 'null'], description: 'what was measured of the host' },
+          ssh: { type: ['array', 'null'], description: 'how ssh comes to the host' },
         },
       },
     },
@@ -153,9 +161,10 @@ function parseFleet(text: string, file: string): Fleet {
   if (repetition !== null) throw damaged(repetition);
   if (measurement !== null && !checkMeasurement(measurement)) throw damaged('/measurement is not what was written');
   return {
-    hosts: hosts.map(({ network = null, ...host }) => {
+    hosts: hosts.map(({ network = null, ssh = null, ...host }) => {
       if (network !== null && !checkHostNetwork(network)) throw damaged(`/hosts: the network of ${host.name} is wrong`);
-      return { ...host, name: hostName(host.name), certificateName: hostName(host.certificateName), network };
+      if (ssh !== null && !checkSshWay(ssh)) throw damaged(`/hosts: the ssh way of ${host.name} is wrong`);
+      return { ...host, name: hostName(host.name), certificateName: hostName(host.certificateName), network, ssh };
     }),
     measurement,
   };

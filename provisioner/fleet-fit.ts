@@ -20,7 +20,7 @@ export interface HostNeed {
 export interface StageLimit {
   readonly node: number;
   readonly host: HostName;
-  /** The estimate. */
+  /** What a limit would have to be: it counts what a stage sets aside, too, such as the stacks of its threads. */
   readonly memoryBytes: number;
   readonly limitBytes: number;
 }

@@ -5,6 +5,7 @@
  * - G2: it is durable, for its owner only, when `keepGeneration` returns; commands leave after that. It holds the plan
  *   and its digest.
  * - G6: what stands is told again from it.
+ * - A load that no agent took leaves no trace in it.
  */
 import { randomBytes } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
@@ -30,7 +31,7 @@ import type { Plan } from '../protocol/plan.ts';
 import { parsedOrNull } from '../protocol/plain-value.ts';
 import { compiledSchema } from '../protocol/schema-fault.ts';
 import { systemCode } from '../protocol/tls-identity.ts';
-import { makeOwnerFolder, ownerFileMode, readIfThere, writeDurably } from './durable-file.ts';
+import { makeOwnerFolder, ownerFileMode, readIfThere, removeDurably, writeDurably } from './durable-file.ts';
 import { keptPhases, type KeptLoad, type KeptPhase, type LoadName } from './loader-step.ts';
 import { readStateText, stateText } from './state-document.ts';
 import type { StateFolder } from './state-folder.ts';
@@ -137,6 +138,31 @@ export async function keepGeneration(
     const isAsRead = present?.generation === former?.generation && present?.phase === former?.phase;
     if (!isAsRead) throw new P4Error('GENERATION_FILE_CHANGED', { ring, file });
     await writeDurably({ path: file, text: generationText(next), mode: ownerFileMode });
+  });
+}
+
+/**
+ * Takes back a load that stands nowhere: the file says again what it said before, or is gone where it said nothing. When
+ * this returns, that is durable.
+ *
+ * @param next what the file says now; another command's change since then is not written over
+ * @param former what it said before `next` was chosen
+ * @throws as `keepGeneration`
+ */
+export async function restoreGeneration(
+  folder: StateFolder,
+  next: KeptGeneration,
+  former: KeptGeneration | null,
+): Promise<void> {
+  const { ring } = next.plan;
+  assert(next.former === (former?.generation ?? null), 'what is restored was there before');
+  const file = fileOf(folder, ring);
+  await whileLocked(file, async () => {
+    const present = await readGeneration(folder, ring);
+    const isAsRead = present?.generation === next.generation && present.phase === next.phase;
+    if (!isAsRead) throw new P4Error('GENERATION_FILE_CHANGED', { ring, file });
+    if (former === null) await removeDurably(file);
+    else await writeDurably({ path: file, text: generationText(former), mode: ownerFileMode });
   });
 }
 

@@ -10,6 +10,7 @@ import type { OpenedPlan } from './opened-plan.ts';
 import { AnswerPrinter, requireFinished, workLines } from './answer-printer.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
 import { FleetConnection } from './fleet-connection.ts';
+import { commandWays } from './fleet-ways.ts';
 import { knownGeneration } from './generation-file.ts';
 import { standsWithOtherPlan } from './loader-step.ts';
 import { wholeNumber } from './number-option.ts';
@@ -95,11 +96,11 @@ interface Inference {
 
 async function infer(inference: Inference, context: CommandContext): Promise<number> {
   const { opened, wanted, state, withStats } = inference;
-  const { terminal } = context;
+  const { terminal, signal } = context;
   const { ring } = opened.plan;
   const kept = await knownGeneration(state, ring);
   if (standsWithOtherPlan(kept, opened.digest)) throw new P4Error('RING_LOADED', { ring });
-  const fleet = await FleetConnection.open(state);
+  const fleet = await FleetConnection.open(state, await commandWays(state, { terminal, signal }));
   try {
     const head = present(kept.plan.stages[0], 'a plan has a head');
     const calls = new RingCalls(fleet.client(head.host), ring, kept.generation);
@@ -116,7 +117,7 @@ async function infer(inference: Inference, context: CommandContext): Promise<num
     requireFinished(result);
     return 0;
   } finally {
-    fleet.close();
+    await fleet.close();
   }
 }
 

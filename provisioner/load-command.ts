@@ -5,6 +5,7 @@ import { P4Error } from '../protocol/errors.ts';
 import { layersText, type Device, type Plan } from '../protocol/plan.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
 import { FleetConnection } from './fleet-connection.ts';
+import { commandWays } from './fleet-ways.ts';
 import { generationPath } from './generation-path.ts';
 import type { LoadOutcome } from './loader-step.ts';
 import { openPlan } from './opened-plan.ts';
@@ -37,12 +38,12 @@ export function addLoadCommand(program: Command): void {
 
 async function load(planPath: string, state: StateFolder, context: CommandContext): Promise<number> {
   const opened = await openPlan(planPath);
-  const fleet = await FleetConnection.open(state);
+  const fleet = await FleetConnection.open(state, await commandWays(state, context));
   try {
     const { outcome, isMended, slices, delivered } = await loadRing({ opened, state, fleet }, context);
     reportLoad(context.terminal, { plan: opened.plan, state, slices, delivered, outcome, isMended });
   } finally {
-    fleet.close();
+    await fleet.close();
   }
   return 0;
 }

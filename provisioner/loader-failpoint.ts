@@ -8,6 +8,8 @@ export function pointBefore(effect: LoaderEffect): string | null {
       return `before ${effect.command} ${effect.host}`;
     case 'keep':
       return `before keep ${effect.phase}`;
+    case 'restore':
+      return 'before restore';
     case 'abandon':
     case 'finish':
       return null;

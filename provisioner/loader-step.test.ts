@@ -26,6 +26,9 @@ const earlier: KeptLoad = {
 };
 const refusal: Failure = { code: 'AGENT_NOT_STARTED', facts: { host: 'two' } };
 const unknown: Failure = { code: 'RING_UNKNOWN', facts: {} };
+const taken: Failure = { code: 'RING_TAKEN', facts: {} };
+const mismatch: Failure = { code: 'GENERATION_MISMATCH', facts: {} };
+const unanswered: Failure = { code: 'AGENT_UNREACHABLE', facts: {} };
 const cancelled: Failure = { code: 'CANCELLED', facts: {} };
 
 /** Runs the inputs and collects what the loader asks for. */
@@ -55,12 +58,19 @@ class Run {
 
 const wordOf = (effect: LoaderEffect): string => {
   if (effect.kind === 'keep') return `keep ${effect.phase}`;
+  if (effect.kind === 'restore') return 'restore';
   if (effect.kind === 'finish') return `finish ${effect.outcome.kind}`;
   return `${effect.kind === 'abandon' ? 'abandon ' : ''}${effect.command} ${effect.host}`;
 };
 
 const begin = (kept: KeptLoad | null): LoaderInput => ({ kind: 'begin', kept, fresh });
 const kept: LoaderInput = { kind: 'kept' };
+const unloadFailed = (host: typeof one, failure: Failure): LoaderInput => ({
+  kind: 'failed',
+  command: 'unload',
+  host,
+  failure,
+});
 const done = (command: 'load' | 'link' | 'probe' | 'unload', ...hosts: (typeof one)[]): LoaderInput[] =>
   hosts.map((host) => ({ kind: 'done', command, host }));
 
@@ -143,6 +153,43 @@ describe('the loader', () => {
     assert.ok(run.outcome?.kind === 'failed' && run.outcome.left[0]?.host === two);
   });
 
+  test('leaves no generation behind where every agent refused the load', () => {
+    const run = new Run().give(begin({ ...earlier, phase: 'unloaded' }), kept);
+    run.words();
+    run.give({ kind: 'failed', command: 'load', host: two, failure: taken });
+    run.give(...[one, two, three].map((host): LoaderInput => unloadFailed(host, mismatch)));
+    run.give({ kind: 'failed', command: 'load', host: one, failure: taken });
+    assert.deepEqual(run.words(), ['unload one', 'unload two', 'unload three']);
+    run.give({ kind: 'failed', command: 'load', host: three, failure: taken });
+    assert.deepEqual(run.effects, [{ kind: 'restore', load: fresh }]);
+    run.effects.splice(0);
+    run.give(kept);
+    assert.deepEqual(run.outcome, { kind: 'failed', failure: taken, host: two, withdrawn: [], left: [] });
+  });
+
+  test('keeps the generation where an agent had taken it, gave no answer, or may hold it', () => {
+    const ends: readonly (readonly [LoaderInput, LoaderInput])[] = [
+      [
+        { kind: 'done', command: 'load', host: one },
+        { kind: 'done', command: 'unload', host: one },
+      ],
+      [{ kind: 'done', command: 'load', host: one }, unloadFailed(one, unknown)],
+      [{ kind: 'failed', command: 'load', host: one, failure: unanswered }, unloadFailed(one, unknown)],
+    ];
+    for (const [loaded, unloaded] of ends) {
+      const run = new Run().give(begin(null), kept, loaded);
+      run.give(...[two, three].map((host): LoaderInput => ({ kind: 'failed', command: 'load', host, failure: taken })));
+      run.give(unloaded, unloadFailed(two, mismatch), unloadFailed(three, mismatch));
+      assert.equal(run.words().at(-1), 'keep failed');
+    }
+    const run = new Run().give(begin(null), kept);
+    run.give(
+      ...[one, two, three].map((host): LoaderInput => ({ kind: 'failed', command: 'load', host, failure: taken })),
+    );
+    run.give(unloadFailed(one, unanswered), unloadFailed(two, mismatch), unloadFailed(three, mismatch));
+    assert.equal(run.words().at(-1), 'keep loading');
+  });
+
   test('waits no longer for the Load of an agent that does not answer the Unload', () => {
     const run = new Run().give(begin(null), kept, ...done('load', one, two), { kind: 'cancel', failure: cancelled });
     run.give(...done('unload', one, two));
@@ -160,7 +207,7 @@ describe('the loader', () => {
 
   test('withdraws what it has told when it is cancelled', () => {
     const early = new Run().give(begin(null), { kind: 'cancel', failure: cancelled }, kept);
-    assert.deepEqual(early.words(), ['keep loading', 'keep failed'], 'no agent has heard of it');
+    assert.deepEqual(early.words(), ['keep loading', 'restore'], 'no agent has heard of it');
     const late = new Run().give(begin(null), kept, ...done('load', one, two, three));
     late.words();
     late.give({ kind: 'cancel', failure: cancelled });
@@ -218,7 +265,7 @@ function checkRandomRun(seed: number): void {
 function randomInput(random: () => number, all: readonly LoaderEffect[]): LoaderInput {
   const effect = all[Math.floor(random() * all.length)];
   if (random() < 0.02) return { kind: 'cancel', failure: cancelled };
-  if (effect === undefined || effect.kind === 'keep') {
+  if (effect === undefined || effect.kind === 'keep' || effect.kind === 'restore') {
     return random() < 0.1 ? { kind: 'keep-failed', failure: refusal } : { kind: 'kept' };
   }
   if (effect.kind !== 'command') return { kind: 'kept' };
@@ -232,29 +279,37 @@ function checkRandomAgents(seed: number): string {
   const random = numbersFrom(seed);
   const run = new Run().give(begin(null));
   const holding = new Set<string>();
+  const held = new Set<string>();
   const [calls, answers]: [Extract<LoaderEffect, { kind: 'command' }>[], LoaderInput[]] = [[], []];
   const taken = <Item>(items: Item[]): Item | undefined => items.splice(Math.floor(random() * items.length), 1)[0];
   const words: string[] = [];
   while (run.outcome === null) {
     for (const effect of run.effects.splice(0)) {
       words.push(wordOf(effect));
-      if (effect.kind === 'keep') answers.push(kept);
       if (effect.kind === 'command') calls.push(effect);
+      else if (effect.kind !== 'finish' && effect.kind !== 'abandon') answers.push(kept);
     }
     const call = random() < 0.5 ? taken(calls) : undefined;
     if (call !== undefined) answers.push(answerOf(call, holding, random));
+    for (const host of holding) held.add(host);
     const answer = call === undefined ? taken(answers) : undefined;
     if (answer !== undefined) run.give(answer);
     if (random() < 0.01) run.give({ kind: 'cancel', failure: cancelled });
   }
-  const { outcome } = run;
-  const left = outcome.kind === 'failed' ? outcome.left.map(({ host }): string => host) : [];
   const seen = `seed ${seed}: ${words.join(', ')}`;
+  assert.ok(!words.includes('restore') || held.size === 0, `an agent had it; ${seen}`);
+  const loads = calls.filter(({ command }) => command === 'load').map(({ host }): string => host);
+  return checkedEnd(run.outcome, { holding, loads, seen });
+}
+
+/** Every host that holds the load, or may come to hold it, is told of. */
+function checkedEnd(
+  outcome: NonNullable<Run['outcome']>,
+  { holding, loads, seen }: { holding: ReadonlySet<string>; loads: readonly string[]; seen: string },
+): string {
+  const left = outcome.kind === 'failed' ? outcome.left.map(({ host }): string => host) : [];
   if (outcome.kind === 'ready') assert.equal(holding.size, order.hosts.length, seen);
-  else {
-    const loads = calls.filter(({ command }) => command === 'load').map(({ host }): string => host);
-    for (const host of [...holding, ...loads]) assert.ok(left.includes(host), `${host} holds it; ${seen}`);
-  }
+  else for (const host of [...holding, ...loads]) assert.ok(left.includes(host), `${host} holds it; ${seen}`);
   return left.length > 0 ? 'left' : outcome.kind;
 }
 

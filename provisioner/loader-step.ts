@@ -5,10 +5,12 @@
  *   answer only.
  * - G6: a load that was kept before and has the same plan is told again under its own generation. What stood before
  *   this call is never taken down by it: only a load that began here is withdrawn when it fails.
+ * - A load that no agent took leaves no generation behind: its file says again what it said before.
  * - A3: a ring is ready when every agent has loaded, then every agent has linked, then the probe has gone round.
  * - Exactly one `finish`, and it is the last effect.
  */
 import { unreachable } from '../protocol/assert.ts';
+import type { ErrorCode } from '../protocol/errors.ts';
 import type { Generation, HostName, LoadId, RingName } from '../protocol/ids.ts';
 import type { Failure } from './failure.ts';
 import { withdrawalStep, type Withdrawal, type WithdrawalNews } from './loader-withdrawal.ts';
@@ -39,7 +41,7 @@ export type AgentCommand = 'load' | 'link' | 'probe' | 'unload';
 export type LoaderInput =
   /** `fresh` is used where `kept` cannot be told again. */
   | { readonly kind: 'begin'; readonly kept: KeptLoad | null; readonly fresh: LoadName }
-  /** The latest `keep` is durable. */
+  /** The latest `keep` or `restore` is durable. */
   | { readonly kind: 'kept' }
   | { readonly kind: 'keep-failed'; readonly failure: Failure }
   | { readonly kind: 'done'; readonly command: AgentCommand; readonly host: HostName }
@@ -53,6 +55,8 @@ export type LoaderInput =
 
 export type LoaderEffect =
   | { readonly kind: 'keep'; readonly load: LoadName; readonly phase: KeptPhase }
+  /** Keep what was kept before this load: it stands for nothing. Answered as `keep` is. */
+  | { readonly kind: 'restore'; readonly load: LoadName }
   | { readonly kind: 'command'; readonly command: AgentCommand; readonly host: HostName; readonly load: LoadName }
   /** Stop waiting for the answer to this command: it is of no more interest. */
   | { readonly kind: 'abandon'; readonly command: AgentCommand; readonly host: HostName }
@@ -83,6 +87,15 @@ export type LoaderState =
 
 type Withdrawing = { readonly kind: 'withdrawing'; readonly waiting: readonly Withdrawal[] } & Failing;
 
+/** What says that no answer came, which leaves open whether the agent was told. */
+const noAnswer: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'AGENT_UNREACHABLE',
+  'RPC_TIMED_OUT',
+  'RPC_FAILED',
+  'CANCELLED',
+]);
+const isAnswer = ({ code }: Failure): boolean => !noAnswer.has(code);
+
 /** What every agent, or the head's alone, has to do before the next phase begins. */
 type Phase = Exclude<AgentCommand, 'unload'>;
 
@@ -97,6 +110,8 @@ interface Failing extends Running {
   readonly host: HostName | null;
   readonly withdrawn: readonly HostName[];
   readonly left: readonly { readonly host: HostName; readonly failure: Failure }[];
+  /** Whether every agent that has been told, and has answered so far, refused the load. */
+  readonly isRefused: boolean;
 }
 
 export interface LoaderStep {
@@ -105,7 +120,7 @@ export interface LoaderStep {
 }
 
 /** Whether agents may hold this load: it was told to them, and not taken from all of them. */
-const isStanding = ({ phase }: KeptLoad): boolean => phase === 'loading' || phase === 'ready';
+export const isStanding = ({ phase }: Pick<KeptLoad, 'phase'>): boolean => phase === 'loading' || phase === 'ready';
 
 /** Whether the ring has to be unloaded before this plan can be loaded. */
 export const standsWithOtherPlan = (kept: KeptLoad | null, digest: string): boolean =>
@@ -198,7 +213,7 @@ function keepFailed(state: LoaderState, failure: Failure): LoaderStep {
 
 function done(state: LoaderState, command: AgentCommand, host: HostName): LoaderStep {
   if (state.kind === 'withdrawing') {
-    if (command === 'load') return withdraw(state, host, { kind: 'load-done' });
+    if (command === 'load') return withdraw({ ...state, isRefused: false }, host, { kind: 'load-done' });
     if (command !== 'unload') return unchanged(state);
     const withdrawn = [...without(state.withdrawn, host), host];
     return withdraw({ ...state, withdrawn }, host, { kind: 'unloaded' });
@@ -224,7 +239,10 @@ function done(state: LoaderState, command: AgentCommand, host: HostName): Loader
 function failed(state: LoaderState, input: Extract<LoaderInput, { kind: 'failed' }>): LoaderStep {
   const { command, host, failure } = input;
   if (state.kind === 'withdrawing') {
-    if (command === 'load') return withdraw(state, host, { kind: 'load-failed' });
+    if (command === 'load') {
+      const isRefused = state.isRefused && isAnswer(failure);
+      return withdraw({ ...state, isRefused }, host, { kind: 'load-failed' });
+    }
     return command === 'unload' ? withdraw(state, host, { kind: 'unload-failed', failure }) : unchanged(state);
   }
   if (state.kind !== 'commanding' || state.phase !== command) return unchanged(state);
@@ -269,7 +287,13 @@ interface Cause {
 function fail(state: LoaderState & Running, { failure, host, touched }: Cause): LoaderStep {
   const phase = state.kind === 'commanding' ? state.phase : null;
   const pending = state.kind === 'commanding' ? without(state.waiting, host) : [];
-  const failing: Failing = { ...running(state), failure, host, withdrawn: [], left: [] };
+  const isRefused =
+    touched.length === 0 ||
+    (state.kind === 'commanding' &&
+      phase === 'load' &&
+      state.waiting.length === state.order.hosts.length &&
+      (host === null || isAnswer(failure)));
+  const failing: Failing = { ...running(state), failure, host, withdrawn: [], left: [], isRefused };
   const abandons = phase === null ? [] : pending.map((other) => abandon(phase, other));
   // G6: it may serve from before; `load` again mends it, `unload` takes it down.
   if (state.replayed)
@@ -319,10 +343,13 @@ const unload = (load: LoadName, host: HostName): LoaderEffect => ({ kind: 'comma
 
 /** While an agent may hold something of the load, its file goes on to say so: `unload` then has what it needs. */
 function markFailed(failing: Failing): LoaderStep {
-  const { order, load, replayed, failure, host, withdrawn, left } = failing;
+  const { order, load, replayed, failure, host, withdrawn, left, isRefused } = failing;
+  const wasTaken = !isRefused || withdrawn.length > 0;
+  // One that was told again may have sessions: what is left of it is only ever taken down (E1).
+  const phase = left.length === 0 ? 'failed' : replayed ? 'unloading' : 'loading';
   return {
-    state: { kind: 'marking-failed', order, load, replayed, failure, host, withdrawn, left },
-    effects: [{ kind: 'keep', load, phase: left.length > 0 ? 'loading' : 'failed' }],
+    state: { kind: 'marking-failed', order, load, replayed, failure, host, withdrawn, left, isRefused },
+    effects: [left.length > 0 || wasTaken ? { kind: 'keep', load, phase } : { kind: 'restore', load }],
   };
 }
 

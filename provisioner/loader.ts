@@ -23,6 +23,8 @@ import {
 export interface LoaderPort {
   /** Returns when the generation file is durable (G2). */
   keep(load: LoadName, phase: KeptPhase): Promise<void>;
+  /** Returns when the generation file durably says what it said before this load. */
+  restore(load: LoadName): Promise<void>;
   /** Returns when the agent has done it; has a deadline of its own. */
   command(command: AgentCommand, order: CommandOrder): Promise<void>;
 }
@@ -97,10 +99,10 @@ class LoaderShell {
   #run(effect: LoaderEffect): void {
     switch (effect.kind) {
       case 'keep':
-        this.#await(this.#port.keep(effect.load, effect.phase), { kind: 'kept' }, (failure) => ({
-          kind: 'keep-failed',
-          failure,
-        }));
+        this.#await(this.#port.keep(effect.load, effect.phase), { kind: 'kept' }, keepFailed);
+        return;
+      case 'restore':
+        this.#await(this.#port.restore(effect.load), { kind: 'kept' }, keepFailed);
         return;
       case 'command': {
         const { command, host, load } = effect;
@@ -136,5 +138,7 @@ class LoaderShell {
       .catch(this.#break);
   }
 }
+
+const keepFailed = (failure: Failure): LoaderInput => ({ kind: 'keep-failed', failure });
 
 const callName = (command: AgentCommand, host: HostName): string => `${command} ${host}`;

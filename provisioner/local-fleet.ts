@@ -4,10 +4,8 @@
  * It makes what they need (certificates, configuration, the hosts' entries in the fleet file), starts them, and ends
  * them. Whatever happens in between, `stop` leaves no process, no socket and no runtime folder.
  */
-import { mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import process from 'node:process';
 
 import type { AgentConfig, AgentReady } from '../protocol/agent-config.ts';
 import { P4Error } from '../protocol/errors.ts';
@@ -15,9 +13,10 @@ import { hostName, type HostName } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
 import { AgentProcess, type AgentEnd } from './agent-process.ts';
 import { makeOwnerFolder, ownerFileMode, writeDurably } from './durable-file.ts';
-import { changeFleet, type FleetHost } from './fleet-file.ts';
+import { changeFleet, isLocalHost, readFleet, type FleetHost } from './fleet-file.ts';
 import { ensureCertificate } from './pki.ts';
 import { slicesFolderIn } from './prepared-slices.ts';
+import { runtimeBase } from './socket-folder.ts';
 import type { StateFolder } from './state-folder.ts';
 
 export interface LocalFleetOrder {
@@ -55,10 +54,11 @@ export class LocalFleet {
 
   /**
    * Returns when all agents answer.
-   * @throws why an agent does not start, as `AgentProcess.ready`; STATE_UNWRITABLE and others of the state folder;
+   * @throws STATE_FOLDER_DEPLOYED; why an agent does not start, as `AgentProcess.ready`; STATE_UNWRITABLE and others of the state folder;
    *   CANCELLED. Then nothing is left running.
    */
   static async start(order: LocalFleetOrder): Promise<LocalFleet> {
+    await refuseDeployedFleet(order.state);
     const hosts = localHosts(order.count);
     const runtimeFolder = await mkdtemp(join(await runtimeBase(), 'p4-'));
     const processes: AgentProcess[] = [];
@@ -91,6 +91,13 @@ export class LocalFleet {
 /** `local`, `local-2`, `local-3`, ... */
 export const localHosts = (count: number): readonly HostName[] =>
   Array.from({ length: count }, (_none, index) => hostName(index === 0 ? 'local' : `local-${index + 1}`));
+
+/** Hosts that were deployed to and agents of this machine are two fleets: commands would ask both. */
+async function refuseDeployedFleet(state: StateFolder): Promise<void> {
+  const deployed = ((await readFleet(state)) ?? []).filter((host) => !isLocalHost(host));
+  if (deployed.length === 0) return;
+  throw new P4Error('STATE_FOLDER_DEPLOYED', { state: state.root, hosts: deployed.map(({ name }) => name) });
+}
 
 async function stopAll(processes: readonly AgentProcess[], runtimeFolder: string): Promise<void> {
   await Promise.all(processes.map((agent) => agent.stop()));
@@ -143,16 +150,8 @@ async function registerHosts(state: StateFolder, agents: readonly LocalAgent[]):
   const since = new Date().toISOString();
   const entries = agents.map(({ host, address, port }): FleetHost => {
     const why = 'on this machine, over loopback';
-    return { name: host, address, port, certificateName: host, since, why, network: null };
+    return { name: host, address, port, certificateName: host, since, why, network: null, ssh: null };
   });
   const names = new Set<string>(localHosts(limits.localAgents));
   await changeFleet(state, (hosts) => [...hosts.filter(({ name }) => !names.has(name)), ...entries]);
-}
-
-/** Where sockets may be: the session's own runtime folder, else the one for temporary files. */
-async function runtimeBase(): Promise<string> {
-  const folder = process.env['XDG_RUNTIME_DIR'];
-  if (folder === undefined || folder === '') return tmpdir();
-  const found = await stat(folder).catch(() => null);
-  return found?.isDirectory() === true ? folder : tmpdir();
 }

@@ -93,6 +93,10 @@ export async function revokeCertificate(folder: StateFolder, host: HostName, now
   });
 }
 
+/** Whether a host has a certificate of this fleet that is not revoked. @throws STATE_UNREADABLE */
+export const hasCertificate = async (folder: StateFolder, host: HostName): Promise<boolean> =>
+  (await readIfThere(pathsOf(folder, `agent-${host}`).certificate)) !== null;
+
 const revokedPath = (folder: StateFolder): string => join(folder.pki, 'revoked.crl');
 
 /** The list of revoked certificates, PEM; `null` where none was ever revoked. @throws STATE_UNREADABLE */

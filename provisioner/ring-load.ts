@@ -1,18 +1,25 @@
 /** Loads a plan's ring into a fleet: everything that `load` and the demo do alike. */
-import { present } from '../protocol/assert.ts';
+import { assert, present } from '../protocol/assert.ts';
 import { P4Error } from '../protocol/errors.ts';
 import type { HostName } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
-import type { AgentDescription, LoadProgress, LoadRequest, StagePlacement } from '../protocol/messages.ts';
+import type { AgentDescription, LoadProgress, LoadRequest, RingStatus, StagePlacement } from '../protocol/messages.ts';
 import { planFileOf } from '../protocol/plan-document.ts';
 import type { Plan } from '../protocol/plan.ts';
-import { estimateStageMemory } from '../model/memory-estimate.ts';
+import { estimateStageMemory, stageDataBytes } from '../model/memory-estimate.ts';
 import type { CommandContext } from './command.ts';
 import type { FleetConnection } from './fleet-connection.ts';
-import { freshGeneration, keepGeneration, readGeneration, type KeptGeneration } from './generation-file.ts';
+import {
+  freshGeneration,
+  keepGeneration,
+  readGeneration,
+  restoreGeneration,
+  type KeptGeneration,
+} from './generation-file.ts';
 import { unlessAborted } from './interrupt.ts';
 import {
   isHalfUnloaded,
+  isStanding,
   standsWithOtherPlan,
   type AgentCommand,
   type LoadName,
@@ -55,10 +62,12 @@ export async function loadRing(order: RingLoadOrder, context: CommandContext): P
   // Before minutes are spent on slices that cannot be loaded.
   if (isHalfUnloaded(kept)) throw new P4Error('RING_HALF_UNLOADED', { ring: plan.ring });
   if (standsWithOtherPlan(kept, digest)) throw new P4Error('RING_LOADED', { ring: plan.ring });
+  const parts = await ringParts(order, signal);
+  await requireName(order, kept, parts);
   const hashCachePath = hashCachePathIn(state);
   const slices = await plannedSlices({ plan, model, hashCachePath }, context);
   const missing = await missingSlices(fleet, slicesByHost(plan, slices), signal);
-  const standing = await standingStages(order, signal);
+  const standing = standingStages(order, parts);
   requireFit(hostNeeds(plan, { slices, missing, standing, descriptions }), stageLimits(plan, slices));
   const delivered = await deliverSlices(
     { plan, model, missing, fleet, slicesFolder: slicesFolderIn(state), hashCachePath },
@@ -111,24 +120,53 @@ async function checkedModel(
   return { model, descriptions };
 }
 
-/** Stages of this very plan that run already: what they hold is no part of what is still free. */
-async function standingStages({ opened, fleet }: RingLoadOrder, signal: AbortSignal): Promise<ReadonlySet<number>> {
-  const { plan, digest } = opened;
+type RingPart = RingStatus & { readonly host: HostName };
+
+/** What the ring's hosts hold under its name. */
+async function ringParts({ opened, fleet }: RingLoadOrder, signal: AbortSignal): Promise<readonly RingPart[]> {
+  const { ring } = opened.plan;
   const options = { deadlineMs: limits.answerMs, signal };
-  const replies = await Promise.all(
-    ringHosts(plan).map((host) => fleet.client(host).call(['Agent', 'Status'], { ring: plan.ring }, options)),
+  const parts = await Promise.all(
+    ringHosts(opened.plan).map(async (host) => {
+      const { rings } = await fleet.client(host).call(['Agent', 'Status'], { ring }, options);
+      return rings.filter((part) => part.ring === ring).map((part) => ({ ...part, host }));
+    }),
   );
-  const rings = replies.flatMap((reply) => reply.rings).filter(({ planDigest }) => planDigest === digest);
+  return parts.flat();
+}
+
+/**
+ * Refuses to load a ring whose name another load holds. Where no host has anything of the load that the file tells of,
+ * which was begun and never told, the file tells of it no more.
+ */
+async function requireName(
+  { opened, state }: RingLoadOrder,
+  kept: KeptGeneration | null,
+  parts: readonly RingPart[],
+): Promise<void> {
+  const own = kept !== null && isStanding(kept) ? kept : null;
+  const other = parts.find(({ loadId }) => loadId !== own?.loadId);
+  if (other === undefined) return;
+  if (own?.phase === 'loading' && !parts.some(({ loadId }) => loadId === own.loadId))
+    await (own.former === null
+      ? restoreGeneration(state, own, null)
+      : keepGeneration(state, { ...own, phase: 'failed' }, own));
+  throw new P4Error('RING_TAKEN', { ring: opened.plan.ring, host: other.host });
+}
+
+/** Stages of this very plan that run already: what they hold is no part of what is still free. */
+function standingStages({ opened }: RingLoadOrder, parts: readonly RingPart[]): ReadonlySet<number> {
+  const rings = parts.filter(({ planDigest }) => planDigest === opened.digest);
   const nodes = rings.flatMap((ring) => ring.nodes);
   return new Set(nodes.filter(({ state }) => state === 'loaded' || state === 'loading').map(({ node }) => node));
 }
 
 const stageLimits = (plan: Plan, slices: readonly PlannedSlice[]): readonly StageLimit[] =>
-  plan.stages.flatMap(({ index, host, confinement }) => {
+  plan.stages.flatMap(({ index, host, threads, confinement }) => {
     const limitBytes = confinement?.memoryLimitBytes ?? null;
     if (limitBytes === null) return [];
     const { memory } = present(slices[index], 'each stage has a slice');
-    return [{ node: index, host, memoryBytes: estimateStageMemory(memory, { plan }).bytes, limitBytes }];
+    return [{ node: index, host, memoryBytes: stageDataBytes(memory, { plan, threads }), limitBytes }];
   });
 
 interface NeedParts {
@@ -177,6 +215,8 @@ const deadlines: Readonly<Record<AgentCommand, number>> = {
 class FleetLoaderPort implements LoaderPort {
   readonly fresh: KeptGeneration;
   kept: KeptGeneration | null;
+  /** What the file said before this load. */
+  readonly #former: KeptGeneration | null;
   /** Whether an agent had something to load: not all of it stood already. */
   isMended = false;
   readonly #order: RingLoadOrder;
@@ -190,6 +230,7 @@ class FleetLoaderPort implements LoaderPort {
     const sliceIds = slices.map(({ id }) => id);
     this.fresh = freshGeneration({ plan, planFile: path, slices: sliceIds, now: new Date() }, kept);
     this.kept = kept;
+    this.#former = kept;
     this.#order = order;
     this.#slices = slices;
     this.#context = context;
@@ -205,6 +246,12 @@ class FleetLoaderPort implements LoaderPort {
     const next: KeptGeneration = { ...base, planFile: opened.path, slices, phase };
     await keepGeneration(state, next, former);
     this.kept = next;
+  }
+
+  async restore(): Promise<void> {
+    assert(this.kept !== null, 'what is taken back was kept');
+    await restoreGeneration(this.#order.state, this.kept, this.#former);
+    this.kept = this.#former;
   }
 
   async command(command: AgentCommand, order: CommandOrder): Promise<void> {

@@ -7,6 +7,7 @@ import { limits } from '../protocol/limits.ts';
 import type { Settlement } from '../protocol/messages.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
 import { FleetConnection } from './fleet-connection.ts';
+import { commandWays } from './fleet-ways.ts';
 import { knownGeneration } from './generation-file.ts';
 import { openPlan } from './opened-plan.ts';
 import { requestNumber } from './request-option.ts';
@@ -52,7 +53,7 @@ interface SettleOrder {
 async function settle({ plan, request, state }: SettleOrder, { terminal, signal }: CommandContext): Promise<number> {
   // The load's own plan, not the file's: that may have been edited since.
   const kept = await knownGeneration(state, plan.ring);
-  const fleet = await FleetConnection.open(state);
+  const fleet = await FleetConnection.open(state, await commandWays(state, { terminal, signal }));
   try {
     const head = present(kept.plan.stages[0], 'a plan has a head');
     const calls = new RingCalls(fleet.client(head.host), plan.ring, kept.generation);
@@ -64,7 +65,7 @@ async function settle({ plan, request, state }: SettleOrder, { terminal, signal 
     terminal.event({ event: 'settlement', request, ...eventOf(settlement) });
     return settlement.state === 'settled' ? 0 : notSettledExit;
   } finally {
-    fleet.close();
+    await fleet.close();
   }
 }
 

@@ -30,6 +30,8 @@ export interface SliceUpload {
 /** What another try may mend: a connection, an agent that starts again, somebody else's upload, a damaged file. */
 const passing: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'AGENT_UNREACHABLE',
+  'HOST_LOST',
+  'HOST_UNREACHABLE',
   'AGENT_STOPPING',
   'RPC_FAILED',
   'RPC_TIMED_OUT',

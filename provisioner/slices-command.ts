@@ -7,6 +7,7 @@ import { limits } from '../protocol/limits.ts';
 import { readSliceFolder, removeAbandoned, removeSlice } from '../model/slice-folder.ts';
 import { modeOf, runCommand, type CommandContext } from './command.ts';
 import { FleetConnection } from './fleet-connection.ts';
+import { commandWays } from './fleet-ways.ts';
 import { readGenerations } from './generation-file.ts';
 import { slicesFolderIn } from './prepared-slices.ts';
 import { judgeSlices, sliceLines, type HeldSlice, type JudgedSlice, type SlicePlace } from './slice-uses.ts';
@@ -37,7 +38,7 @@ export function addSlicesCommand(program: Command): void {
 
 async function slices(state: StateFolder, prunes: boolean, context: CommandContext): Promise<number> {
   const { terminal, signal } = context;
-  const fleet = await FleetConnection.open(state);
+  const fleet = await FleetConnection.open(state, await commandWays(state, context));
   try {
     const kept = await readGenerations(state);
     const places = [
@@ -51,7 +52,7 @@ async function slices(state: StateFolder, prunes: boolean, context: CommandConte
     if (prunes) await prune({ fleet, state, judged }, context);
     return places.every(({ kind }) => kind === 'read') ? 0 : incompleteExit;
   } finally {
-    fleet.close();
+    await fleet.close();
   }
 }
 

@@ -1,23 +1,44 @@
 /**
  * One command at a time at a file of the state folder.
  *
- * The lock is a file made only where none is. It names its owner's process; a lock whose process is gone is not taken
- * over, since two commands that both find it stale would take it from each other: its path is named instead.
+ * The lock is a file made only where none is; it names its owner. A lock whose process has ended is taken over, by one
+ * command alone: who takes over the lock of token T holds the lock `<lock>.<T>` while it looks whether T still stands
+ * there and puts its own in its place. T's owner is gone and nobody else may, so what it saw still holds.
  */
-import { rm, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { EventEmitter } from 'node:events';
+import { link, open, rename, rm } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { P4Error } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import { systemCode } from '../protocol/tls-identity.ts';
 import { ownerFileMode, readIfThere, unwritable } from './durable-file.ts';
+import {
+  hasEnded,
+  lockOwner,
+  ownerText,
+  ownIdentity,
+  parseLockOwner,
+  runningHere,
+  type LockOwner,
+} from './lock-owner.ts';
 
 const retryMs = 20;
+
+/** A lock that was taken over. */
+export interface Takeover {
+  readonly lock: string;
+  readonly from: LockOwner;
+}
+
+/** Says `takeover` of every lock that this process takes over. */
+export const stateLocks = new EventEmitter<{ takeover: [Takeover] }>();
 
 /**
  * Runs an action while this process alone holds `<path>.lock`. The folder has to be there.
  *
  * @param waitMs how long to wait for another owner
- * @throws STATE_BUSY, STATE_UNWRITABLE
+ * @throws STATE_BUSY, STATE_UNREADABLE, STATE_UNWRITABLE
  */
 export async function whileLocked<Result>(
   path: string,
@@ -25,43 +46,86 @@ export async function whileLocked<Result>(
   waitMs = limits.stateLockMs,
 ): Promise<Result> {
   const lock = `${path}.lock`;
-  await acquire(lock, waitMs);
+  const token = await acquire(lock, performance.now() + waitMs);
   try {
     return await action();
   } finally {
-    await rm(lock, { force: true });
+    await release(lock, token);
   }
 }
 
-async function acquire(lock: string, waitMs: number): Promise<void> {
-  const deadline = performance.now() + waitMs;
-  while (!(await isMade(lock))) {
-    if (performance.now() >= deadline) throw await busy(lock);
-    await pause(retryMs);
+/** @returns the token of the lock that is held now */
+async function acquire(lock: string, deadline: number): Promise<string> {
+  const token = randomBytes(8).toString('hex');
+  const mine = await lockOwner(token);
+  for (;;) {
+    if (await isMade(lock, mine)) return token;
+    const former = parseLockOwner((await readIfThere(lock)) ?? '');
+    if (former !== null && (await hasEnded(former.process, await ownIdentity(), runningHere))) {
+      if (await isTakenOver({ lock, mine, former, deadline })) return token;
+    } else if (performance.now() >= deadline) throw await busy(lock);
+    else await pause(retryMs);
   }
 }
 
-async function isMade(lock: string): Promise<boolean> {
+/** Whole or not at all: a lock that does not say whose it is would be nobody's to take over. */
+async function isMade(lock: string, mine: LockOwner): Promise<boolean> {
+  const whole = `${lock}.${mine.token}.new`;
   try {
-    await writeFile(lock, `${process.pid}\n`, { flag: 'wx', mode: ownerFileMode });
+    await writeOwner(whole, mine);
+    await link(whole, lock);
     return true;
   } catch (error) {
     if (systemCode(error) === 'EEXIST') return false;
     throw unwritable(lock, error);
+  } finally {
+    await rm(whole, { force: true }).catch(() => undefined);
   }
+}
+
+interface TakeoverTry {
+  readonly lock: string;
+  readonly mine: LockOwner;
+  readonly former: LockOwner;
+  readonly deadline: number;
+}
+
+async function isTakenOver({ lock, mine, former, deadline }: TakeoverTry): Promise<boolean> {
+  const succession = `${lock}.${former.token}`;
+  const held = await acquire(succession, deadline);
+  try {
+    const standing = parseLockOwner((await readIfThere(lock)) ?? '');
+    if (standing?.token !== former.token) return false;
+    const whole = `${lock}.${mine.token}.new`;
+    await writeOwner(whole, mine);
+    await rename(whole, lock);
+  } catch (error) {
+    throw error instanceof P4Error ? error : unwritable(lock, error);
+  } finally {
+    await release(succession, held);
+  }
+  stateLocks.emit('takeover', { lock, from: former });
+  return true;
+}
+
+async function writeOwner(path: string, owner: LockOwner): Promise<void> {
+  const file = await open(path, 'wx', ownerFileMode);
+  try {
+    await file.writeFile(`${JSON.stringify(owner)}\n`);
+    // After a power loss a lock still says whose it was.
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** A lock that somebody else deleted, and another command made anew, is that one's. */
+async function release(lock: string, token: string): Promise<void> {
+  const standing = parseLockOwner((await readIfThere(lock)) ?? '');
+  if (standing?.token === token) await rm(lock, { force: true });
 }
 
 async function busy(lock: string): Promise<P4Error> {
-  const owner = Number((await readIfThere(lock)) ?? NaN);
-  const isKnown = Number.isInteger(owner) && owner > 0;
-  return new P4Error('STATE_BUSY', { lock, owner: isKnown ? ownerText(owner) : 'unknown' });
-}
-
-function ownerText(pid: number): string {
-  try {
-    process.kill(pid, 0);
-    return `process ${pid}`;
-  } catch (error) {
-    return systemCode(error) === 'ESRCH' ? `process ${pid}, which is gone` : `process ${pid}`;
-  }
+  const owner = parseLockOwner((await readIfThere(lock)) ?? '');
+  return new P4Error('STATE_BUSY', { lock, owner: owner === null ? 'unknown' : ownerText(owner) });
 }

@@ -7,6 +7,7 @@ import { limits } from '../protocol/limits.ts';
 import type { Plan } from '../protocol/plan.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
 import { FleetConnection } from './fleet-connection.ts';
+import { commandWays } from './fleet-ways.ts';
 import { readGeneration, readGenerations, type KeptGeneration } from './generation-file.ts';
 import { openPlan, ringHosts } from './opened-plan.ts';
 import { replaysOf, type Replay } from './ring-replay.ts';
@@ -38,7 +39,7 @@ export function addStatusCommand(program: Command): void {
 }
 
 async function status(plan: Plan | null, state: StateFolder, { terminal, signal }: CommandContext): Promise<number> {
-  const fleet = await FleetConnection.open(state);
+  const fleet = await FleetConnection.open(state, await commandWays(state, { terminal, signal }));
   try {
     const hosts = plan === null ? fleet.hosts : ringHosts(plan);
     const answers = await Promise.all(hosts.map((host) => ask(fleet, { host, ring: plan?.ring ?? '', signal })));
@@ -76,7 +77,7 @@ async function status(plan: Plan | null, state: StateFolder, { terminal, signal 
     terminal.event({ event: 'status', ready: isReady && replays.length === 0 });
     return isReady && replays.length === 0 ? 0 : notReadyExit;
   } finally {
-    fleet.close();
+    await fleet.close();
   }
 }
 

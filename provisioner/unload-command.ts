@@ -7,6 +7,7 @@ import { limits } from '../protocol/limits.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
 import { failpoint } from './failpoint.ts';
 import { FleetConnection } from './fleet-connection.ts';
+import { commandWays } from './fleet-ways.ts';
 import { keepGeneration, knownGeneration, type KeptGeneration } from './generation-file.ts';
 import { openPlan, ringHosts } from './opened-plan.ts';
 import { chosenState, stateOptionText } from './state-option.ts';
@@ -33,6 +34,8 @@ export function addUnloadCommand(program: Command): void {
 type HostUnload =
   | { readonly kind: 'unloaded'; readonly host: HostName; readonly stages: number }
   | { readonly kind: 'nothing-there'; readonly host: HostName }
+  /** Another load holds the ring's name there, so this one has nothing there. */
+  | { readonly kind: 'of-another'; readonly host: HostName; readonly error: P4Error }
   | { readonly kind: 'failed'; readonly host: HostName; readonly error: P4Error };
 
 async function unload(planPath: string, state: StateFolder, { terminal, signal }: CommandContext): Promise<number> {
@@ -40,7 +43,7 @@ async function unload(planPath: string, state: StateFolder, { terminal, signal }
   const { ring } = plan;
   // The load's own plan, not the file's: that may have been edited since.
   const found = await knownGeneration(state, ring);
-  const fleet = await FleetConnection.open(state);
+  const fleet = await FleetConnection.open(state, await commandWays(state, { terminal, signal }));
   try {
     const kept = await keptUnloading(state, found);
     const results = await Promise.all(ringHosts(kept.plan).map((host) => unloadOn(fleet, { host, kept, signal })));
@@ -55,6 +58,12 @@ async function unload(planPath: string, state: StateFolder, { terminal, signal }
     }
     failpoint('before keep unloaded');
     await keepGeneration(state, { ...kept, phase: 'unloaded' }, kept);
+    const others = results.filter((result) => result.kind === 'of-another');
+    const [other] = others;
+    // G3: nothing was changed on the hosts.
+    if (other !== undefined && !results.some(({ kind }) => kind === 'unloaded')) throw other.error;
+    if (other !== undefined)
+      terminal.note(`Another load holds ring ${ring} on ${others.map(({ host }) => host).join(', ')}: it stays.`);
     const stages = results.reduce((sum, result) => sum + (result.kind === 'unloaded' ? result.stages : 0), 0);
     const hosts = results.filter(({ kind }) => kind === 'unloaded').map(({ host }) => host);
     terminal.line(
@@ -64,7 +73,7 @@ async function unload(planPath: string, state: StateFolder, { terminal, signal }
     );
     terminal.event({ event: 'unloaded', ring, stages, hosts });
   } finally {
-    fleet.close();
+    await fleet.close();
   }
   return 0;
 }
@@ -96,6 +105,7 @@ async function unloadOn(fleet: FleetConnection, { host, kept, signal }: UnloadCa
     return { kind: 'unloaded', host, stages };
   } catch (error) {
     if (!(error instanceof P4Error)) throw error;
-    return error.code === 'RING_UNKNOWN' ? { kind: 'nothing-there', host } : { kind: 'failed', host, error };
+    if (error.code === 'RING_UNKNOWN') return { kind: 'nothing-there', host };
+    return { kind: error.code === 'GENERATION_MISMATCH' ? 'of-another' : 'failed', host, error };
   }
 }

@@ -17,16 +17,17 @@ export type Diagnosis =
 
 export interface DiagnosisOptions {
   readonly at: NetAddress;
+  /** Dialled instead of the address, where it is given. */
+  readonly socketPath?: string | null;
   readonly tls: TlsIdentity;
   /** The name asked for in the handshake. */
   readonly serverName: string;
 }
 
-export async function diagnose({ at, tls, serverName }: DiagnosisOptions): Promise<Diagnosis> {
+export async function diagnose({ at, socketPath = null, tls, serverName }: DiagnosisOptions): Promise<Diagnosis> {
   const socket = connect({
     ...tlsOptions(tls),
-    host: at.address,
-    port: at.port,
+    ...(socketPath === null ? { host: at.address, port: at.port } : { path: socketPath }),
     servername: serverName,
     ALPNProtocols: ['h2'],
     // The verdict is wanted as a code, about the chain alone; nothing is sent on this connection.

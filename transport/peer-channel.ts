@@ -5,7 +5,7 @@
  */
 import { Client, ChannelCredentials, connectivityState, status, type ChannelOptions } from '@grpc/grpc-js';
 
-import { P4Error } from '../protocol/errors.ts';
+import { P4Error, type ErrorFacts } from '../protocol/errors.ts';
 import type { HostName } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
 import { addressText, grpcTarget, type NetAddress } from '../protocol/net-address.ts';
@@ -19,9 +19,21 @@ export interface Peer extends NetAddress {
   readonly host: HostName;
 }
 
+/** A way to a peer that is not dialled at its address. */
+export interface PeerWay {
+  /** Path of a Unix socket: whoever connects to it is connected to the peer. */
+  readonly socketPath: string;
+  /** What is in between, for people. */
+  readonly through: string;
+  /** Why the latest connection did not come to the peer, or broke off; `null` where nothing is known. */
+  failure(): P4Error | null;
+}
+
 export interface PeerChannelOptions {
   readonly peer: Peer;
   readonly tls: TlsIdentity;
+  /** Absent: the peer is dialled at its address. */
+  readonly way?: PeerWay | null;
   /**
    * What is wrong with the identity that the server's certificate proves (`null`: it names nobody); `null` when nothing
    * is. Absent: CERTIFICATE_REFUSED unless it is the agent of the peer's host.
@@ -34,20 +46,26 @@ export class PeerChannel {
   /** For calls; closed by `close`. */
   readonly client: Client;
   readonly #tls: TlsIdentity;
+  readonly #way: PeerWay | null;
   /** Why the server's identity was refused by the latest handshake that came so far. */
   #refused: P4Error | null = null;
 
   /** @throws CERTIFICATE_UNUSABLE */
-  constructor({ peer, tls, refusal = (found) => wrongHost(peer, found) }: PeerChannelOptions) {
+  constructor({ peer, tls, way = null, refusal = (found) => wrongHost(peer, found) }: PeerChannelOptions) {
     this.peer = peer;
     this.#tls = tls;
+    this.#way = way;
     const credentials = ChannelCredentials.createFromSecureContext(secureContext(tls), {
       checkServerIdentity: (_host, certificate) => {
         this.#refused = refusal(identityOf(certificate));
         return this.#refused ?? undefined;
       },
     });
-    this.client = new Client(grpcTarget(peer), credentials, channelOptions(peer));
+    this.client = new Client(
+      way === null ? grpcTarget(peer) : `unix:${way.socketPath}`,
+      credentials,
+      channelOptions(peer),
+    );
   }
 
   /** Calls under way fail with CANCELLED. */
@@ -64,7 +82,8 @@ export class PeerChannel {
     if (end.code !== status.DEADLINE_EXCEEDED)
       return new P4Error('RPC_FAILED', { ...this.#facts(), method, ...statusFacts(end) });
     if (this.#isConnected()) return new P4Error('RPC_TIMED_OUT', { ...this.#facts(), method });
-    return this.#refused ?? new P4Error('AGENT_UNREACHABLE', { ...this.#facts(), why: 'no answer in time' });
+    const known = this.#refused ?? this.#way?.failure();
+    return known ?? new P4Error('AGENT_UNREACHABLE', { ...this.#facts(), why: 'no answer in time' });
   }
 
   #isConnected(): boolean {
@@ -73,19 +92,23 @@ export class PeerChannel {
 
   async #connectionFailure(): Promise<P4Error> {
     if (this.#refused !== null) return this.#refused;
-    const found = await diagnose({ at: this.peer, tls: this.#tls, serverName: this.peer.host });
+    const broken = this.#way?.failure() ?? null;
+    if (broken !== null) return broken;
+    const socketPath = this.#way?.socketPath ?? null;
+    const found = await diagnose({ at: this.peer, socketPath, tls: this.#tls, serverName: this.peer.host });
     switch (found.kind) {
       case 'certificate-refused':
         return new P4Error('CERTIFICATE_REFUSED', { ...this.#facts(), refusedBy: found.by, why: found.why });
       case 'unreachable':
-        return new P4Error('AGENT_UNREACHABLE', { ...this.#facts(), why: found.why });
+        return this.#way?.failure() ?? new P4Error('AGENT_UNREACHABLE', { ...this.#facts(), why: found.why });
       case 'answers':
         return new P4Error('AGENT_UNREACHABLE', { ...this.#facts(), why: 'the connection was lost' });
     }
   }
 
-  #facts(): { readonly host: string; readonly address: string; readonly port: number } {
-    return { host: this.peer.host, address: this.peer.address, port: this.peer.port };
+  #facts(): ErrorFacts {
+    const { host, address, port } = this.peer;
+    return { host, address, port, ...(this.#way === null ? {} : { through: this.#way.through }) };
   }
 }
 

@@ -75,7 +75,8 @@ async function reportOfFiles({ stateFolder: folder, journalLimitBytes: limitByte
     noteRow(ledger, folder, row);
   });
   const [fault] = [...faults, ...lost.map(({ from, to, why }) => `records ${from} to ${to}: ${why}`)];
-  if (fault !== undefined) throw new P4Error('JOURNAL_CORRUPT', { folder, why: fault, repair: 'p4 journal repair' });
+  if (fault !== undefined)
+    throw new P4Error('JOURNAL_CORRUPT', { folder, why: fault, repair: '/opt/p4/libexec/p4 journal repair' });
   for (const ids of expired) ledger.history(ids.load)?.raise(ids);
   const { records, recordBytes, lastRecord } = counted;
   const { reservedBytes } = ledger;

@@ -111,7 +111,7 @@ test('J6: a damaged record is named by its number', async (t) => {
     assert.ok(error instanceof P4Error);
     assert.equal(error.code, 'JOURNAL_CORRUPT');
     assert.equal(error.facts.record, 17);
-    assert.equal(error.facts.repair, 'p4 journal repair');
+    assert.equal(error.facts.repair, '/opt/p4/libexec/p4 journal repair');
     return true;
   });
 });

@@ -4,10 +4,13 @@ import type { Operator } from '../ssh/operator-config.ts';
 import { checkPrivileges, openSessions, sshContext } from '../ssh/session-opening.ts';
 import type { Deployment } from './deploy-order.ts';
 import { onHosts } from './fork.ts';
-import { lockHost, unlockHost } from './host-lock.ts';
+import { hostHolder, lockHost, unlockHost } from './host-lock.ts';
+import { beginPhase } from './telling.ts';
 
-/** @throws STATE_UNREADABLE, SSH_CONFIG_UNUSABLE, CANCELLED */
-export async function connect({ order, hosts, signal }: Deployment, operator: Operator): Promise<void> {
+/** @throws STATE_UNREADABLE, SSH_CONFIG_UNUSABLE, INVALID_ARGUMENT, CANCELLED */
+export async function connect(deployment: Deployment, operator: Operator): Promise<void> {
+  const { order, hosts, signal } = deployment;
+  beginPhase(deployment, 'connect');
   const { inventory, inventoryFile, state, acceptance, prompt } = order;
   const context = await sshContext({ inventory, inventoryFile, state, acceptance, operator, prompt, signal });
   const opened = await openSessions(
@@ -24,16 +27,26 @@ export async function connect({ order, hosts, signal }: Deployment, operator: Op
   signal.throwIfAborted();
 }
 
-export async function becomeRoot({ order, hosts, signal }: Deployment): Promise<void> {
+export async function becomeRoot(deployment: Deployment): Promise<void> {
+  const { order, hosts, signal } = deployment;
+  beginPhase(deployment, 'privileges');
   await onHosts({ phase: 'privileges', hosts, forks: order.forks }, ({ session }) => checkPrivileges(session, signal));
 }
 
-/** Host by host, in one order for everybody: two deployments at once never each hold what the other wants. */
-export async function lockHosts({ order, hosts, owner, report, signal }: Deployment): Promise<void> {
+/**
+ * Host by host, in one order for everybody: two deployments at once never each hold what the other wants. From the first
+ * that is held on, and with `--check`, they are only looked at: whoever else holds one is told as well.
+ */
+export async function lockHosts(deployment: Deployment): Promise<void> {
+  const { order, hosts, owner, report, signal } = deployment;
+  beginPhase(deployment, 'lock');
   const inOrder = [...hosts].sort((one, other) => (one.name < other.name ? -1 : 1));
-  await onHosts({ phase: 'lock', hosts: inOrder, forks: 1 }, async (host) => {
-    // One that is held by another stays untouched, and so do the rest.
-    if (hosts.some(({ failure }) => failure?.phase === 'lock')) return;
+  await onHosts({ phase: 'lock', hosts: inOrder, forks: order.isCheck ? order.forks : 1 }, async (host) => {
+    if (order.isCheck || hosts.some(({ failure }) => failure?.phase === 'lock')) {
+      const locked = order.forcesUnlock ? null : await hostHolder(host.session, owner, signal);
+      if (locked !== null) throw locked;
+      return;
+    }
     const { madeFolder, tookOver } = await lockHost(host.session, owner, { force: order.forcesUnlock, signal });
     host.isLocked = true;
     host.madeFolder = madeFolder;

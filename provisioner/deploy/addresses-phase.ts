@@ -12,6 +12,7 @@ import { measureNetwork, operatorAddress, type NetworkMeasurement } from '../net
 import { ReachMatrix } from '../network/reach-matrix.ts';
 import { rejectionText } from '../network/rejection.ts';
 import type { Deployment } from './deploy-order.ts';
+import { strayHosts } from './fleet-members.ts';
 import { releaseFolder } from '../host-layout.ts';
 import type { HostRun } from './host-run.ts';
 import type { HostReleases } from './release-phase.ts';
@@ -31,12 +32,17 @@ export async function knownAddresses({ order, hosts }: Deployment): Promise<Addr
   const fleet = await readWholeFleet(order.state);
   const known = hosts.flatMap((host): readonly [HostName, FleetHost][] => {
     const entry = fleet?.hosts.find(({ name }) => name === host.name);
-    return entry !== undefined && isStanding(host, entry) ? [[host.name, withPort(host, entry)]] : [];
+    return entry !== undefined && isStanding(host, entry) ? [[host.name, asReached(host, entry)]] : [];
   });
   return new Map(known);
 }
 
-const withPort = ({ host }: HostRun, entry: FleetHost): FleetHost => ({ ...entry, port: host.variables.ports.agent });
+/** How it is reached is the inventory's to say, every time. */
+const asReached = (run: HostRun, entry: FleetHost): FleetHost => ({
+  ...entry,
+  port: run.host.variables.ports.agent,
+  ssh: run.isConnected ? run.session.way : entry.ssh,
+});
 
 /** Whether a decision is still what the inventory asks for, and the address still the host's. */
 function isStanding(run: HostRun, { address, network }: FleetHost): boolean {
@@ -74,10 +80,12 @@ export async function measureAddresses(deployment: Deployment, work: AddressWork
   const { hosts, report, signal } = deployment;
   const able = hosts.filter(({ hasFailed }) => !hasFailed);
   const overrides = new Map(able.map(({ name, host }) => [name, host.variables.advertise]));
+  const former = new Map([...work.known].map(([host, { address }]) => [host, plainAddress(address)]));
   const measurement = await measureNetwork({
     hosts: able.map((host) => ({ host: host.name, start: () => startProbe(host, work.releases, signal) })),
     operator: () => startLocalProbe(),
     overrides,
+    former,
     progress: (what, fraction) => {
       report.progress(what, fraction);
     },
@@ -88,7 +96,8 @@ export async function measureAddresses(deployment: Deployment, work: AddressWork
     candidates: measurement.candidates,
     matrix: new ReachMatrix(measurement.cells),
     overrides,
-    former: new Map([...work.known].map(([host, { address }]) => [host, plainAddress(address)])),
+    former,
+    isInDoubt: !measurement.isSettled,
     sshAddresses: new Map(able.map(({ name, host }) => [name, host.connection.address])),
   });
   tell(deployment, choice, measurement);
@@ -154,7 +163,8 @@ function entryOf({ deployment, host, decision, measurement, known, rings }: Entr
   }
   const [address = chosen.address] = listen;
   const reachedAt = operatorAddress(measurement.operatorCells, host.name, listen.map(plainAddress));
-  if (reachedAt === null) deployment.report.note(unreachedNote(host, listen.map(plainAddress)));
+  if (reachedAt === null && host.session.way === null)
+    deployment.report.note(unreachedNote(host, listen.map(plainAddress)));
   const isSame = former !== null && canonicalIp(former.address) === canonicalIp(address);
   return {
     name: host.name,
@@ -170,6 +180,7 @@ function entryOf({ deployment, host, decision, measurement, known, rings }: Entr
       addresses: measurement.candidates.find((each) => each.host === host.name)?.addresses ?? [],
       rejected: rejected.map(({ address: each, rejection }) => ({ address: each, why: rejectionText(rejection) })),
     },
+    ssh: host.session.way,
   };
 }
 
@@ -180,12 +191,13 @@ const unreachedNote = ({ name, host }: HostRun, listen: readonly string[]): stri
 export const listenOf = ({ network, address, port }: FleetHost): readonly NetAddress[] =>
   (network?.listen ?? [address]).map((each) => ({ address: each, port }));
 
-/** Writes down where the hosts are; what is known of others stays. */
+/** Writes down where the hosts are. What is known of others stays, but agents for local use are no part of the fleet. */
 export async function noteAddresses({ order }: Deployment, decision: AddressDecision): Promise<void> {
   const { addresses, measurement } = decision;
+  const { local } = strayHosts((await readWholeFleet(order.state))?.hosts ?? [], order.inventory);
   await changeWholeFleet(order.state, (fleet) => ({
     hosts: [
-      ...fleet.hosts.map((host) => addresses.get(host.name) ?? host),
+      ...fleet.hosts.filter(({ name }) => !local.includes(name)).map((host) => addresses.get(host.name) ?? host),
       ...[...addresses.values()].filter(({ name }) => !fleet.hosts.some((host) => host.name === name)),
     ],
     measurement: measurement === null ? fleet.measurement : mergedMeasurement(fleet, measurement),

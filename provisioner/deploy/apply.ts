@@ -45,7 +45,11 @@ own() {
   chown $4 "$3" "$at"; chmod "$2" "$at"
 }
 folder() { mkdir -p "$1"; own "$1" "$2" "$3" ''; }
-point() { ln -sfn "$2" "$1.p4-new"; mv -fT "$1.p4-new" "$1"; sync "$(dirname "$1")"; }`;
+point() {
+  ln -sfn "$2" "$1.p4-new"
+  if [ -d "$1" ] && [ ! -L "$1" ]; then rm -rf "$1"; fi
+  mv -fT "$1.p4-new" "$1"; sync "$(dirname "$1")"
+}`;
 
 function contentOf(resource: Resource): Uint8Array {
   assert(resource.kind === 'file' && resource.content.kind === 'bytes', 'a file is written with what it shall hold');

@@ -4,7 +4,7 @@ import type { Deployment } from './deploy-order.ts';
 import { onHosts } from './fork.ts';
 import { formerUnits, keepScript, putBackScript, replacedPaths, forgetScript } from './former-state.ts';
 import type { HostRun } from './host-run.ts';
-import { runHostScript } from './host-script.ts';
+import { runHostScript } from '../ssh/host-script.ts';
 import type { PhaseName } from './phase.ts';
 
 /** Makes the changes of one phase on one host, in one script. */

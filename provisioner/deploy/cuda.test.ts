@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { hostName } from '../../protocol/ids.ts';
-import { cudaDecision, visibleDevices } from './cuda.ts';
+import { cudaDecision } from './cuda.ts';
 import { parseFacts } from './facts.ts';
 import { gpuHostFacts, plainHostFacts } from './recorded-facts.ts';
 
@@ -11,8 +11,12 @@ const decide = (text: string, wanted: Parameters<typeof cudaDecision>[1] = all) 
   cudaDecision(parseFacts(hostName('gpu'), text).nvidia, wanted);
 
 test('a host with driver and libraries uses the GPUs that the inventory lets it see', () => {
-  assert.equal(visibleDevices(decide(gpuHostFacts)), '0,1');
-  assert.equal(visibleDevices(decide(gpuHostFacts, { kind: 'these', indexes: [1] })), '1');
+  const used = (wanted?: Parameters<typeof cudaDecision>[1]): string => {
+    const decision = decide(gpuHostFacts, wanted);
+    return decision.kind === 'use' ? decision.gpus.map(({ index }) => index).join(',') : '';
+  };
+  assert.equal(used(), '0,1');
+  assert.equal(used({ kind: 'these', indexes: [1] }), '1');
 });
 
 test('a host without GPUs, or whose GPUs are not wanted, is a CPU host without a word', () => {

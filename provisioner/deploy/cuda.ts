@@ -28,10 +28,6 @@ export function cudaDecision(facts: NvidiaFacts, wanted: HostVariables['gpus']):
   return { kind: 'use', gpus: facts.gpus.filter(({ index }) => isVisible(index, wanted)) };
 }
 
-/** What `CUDA_VISIBLE_DEVICES` is to say: empty where stages use no GPU. */
-export const visibleDevices = (decision: CudaDecision): string =>
-  decision.kind === 'use' ? decision.gpus.map(({ index }) => index).join(',') : '';
-
 const isVisible = (index: number, wanted: HostVariables['gpus']): boolean =>
   wanted.kind === 'all' || wanted.indexes.includes(index);
 

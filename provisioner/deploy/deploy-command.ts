@@ -1,17 +1,19 @@
 /** `deploy`: makes the hosts of an inventory run p4, or takes it away again. */
-import { createHash, randomBytes } from 'node:crypto';
-import { homedir, hostname, userInfo } from 'node:os';
+import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 
 import type { Command } from 'commander';
 
-import { hostName } from '../../protocol/ids.ts';
+import { P4Error } from '../../protocol/errors.ts';
+import { hostName, isName, type HostName } from '../../protocol/ids.ts';
+import type { Inventory } from '../../protocol/inventory.ts';
 import { limits } from '../../protocol/limits.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from '../command.ts';
-import { changeFleet } from '../fleet-file.ts';
-import { revokeCertificate } from '../pki.ts';
-import { makeOwnerFolder, readIfThere } from '../durable-file.ts';
+import { changeFleet, readFleet } from '../fleet-file.ts';
+import { interruption } from '../interrupt.ts';
+import { hasCertificate, revokeCertificate } from '../pki.ts';
+import { makeOwnerFolder } from '../durable-file.ts';
 import { wholeNumber } from '../number-option.ts';
 import type { Operator } from '../ssh/operator-config.ts';
 import { TerminalPrompt } from '../ssh/secret-prompt.ts';
@@ -21,8 +23,10 @@ import { whileLocked } from '../state-lock.ts';
 import { chosenState, stateOptionText } from '../state-option.ts';
 import { letGo } from './access-phases.ts';
 import { limitedHosts, type Deployment, type DeployOrder } from './deploy-order.ts';
+import { conclude } from './conclusion.ts';
 import { runDeployment } from './deployment.ts';
-import type { LockOwner } from './host-lock.ts';
+import { tellStrayHosts } from './fleet-members.ts';
+import { hostLockOwner } from './host-lock.ts';
 import { HostRun } from './host-run.ts';
 import { openInventory } from './inventory-file.ts';
 import { chosenPhases, phaseNames } from './phase.ts';
@@ -57,9 +61,9 @@ export function addDeployCommand(program: Command): void {
     .option('--forks <number>', 'hosts at once', String(limits.deployForks))
     .option('--measure', 'measure the networks anew, although every host has its address')
     .option('--restart-rings', 'restart agents also under loaded rings, which end')
-    .option('--force-unlock', 'take hosts from another deployment that holds them')
+    .option('--force-unlock', 'take hosts from a deployment that has certainly ended without letting go')
     .option('--remove', 'take everything away: units, files, user, journals and slices')
-    .option('--yes', 'do not ask before journals and slices are removed')
+    .option('--yes', 'with --remove: confirm that journals and slices go, and loaded rings end')
     .option('--revoke <host>', 'take the certificate of a host back; the others are told, and it leaves the fleet')
     .option('--state <folder>', stateOptionText)
     .option('--json', 'print JSON lines');
@@ -71,11 +75,13 @@ export function addDeployCommand(program: Command): void {
 async function deploy(inventoryFile: string, options: DeployOptions, context: CommandContext): Promise<number> {
   const { terminal, signal } = context;
   const inventory = await openInventory(inventoryFile);
+  const state = chosenState(options.state);
+  const revoked = await revokedHost(options.revoke, inventory, state);
   const order: DeployOrder = {
     inventory,
     inventoryFile,
-    state: chosenState(options.state),
-    hosts: limitedHosts(inventory, options.limit).filter(({ name }) => name !== options.revoke),
+    state,
+    hosts: limitedHosts(inventory, options.limit).filter(({ name }) => name !== revoked),
     phases: chosenPhases(options.tags),
     forks: wholeNumber('--forks', options.forks, [1, limits.fleetHosts]),
     isCheck: options.check === true,
@@ -96,28 +102,57 @@ async function deploy(inventoryFile: string, options: DeployOptions, context: Co
       order.hosts.map(({ name }) => name),
       reporting,
     ),
-    owner: await lockOwner(order.state),
+    owner: await hostLockOwner(order.state),
     signal,
   };
-  const isRemoval = options.remove === true;
   const work = (): Promise<void> =>
-    isRemoval
-      ? runRemoval(deployment, operator(), { isConfirmed: options.yes === true, terminal })
-      : runRevoking(deployment, options.revoke);
-  await run(deployment, work);
-  return conclude(deployment, isRemoval);
+    options.remove === true
+      ? runRemoval(deployment, operator(), { isConfirmed: options.yes === true })
+      : runRevoking(deployment, revoked);
+  return concluded(deployment, () => run(deployment, work));
+}
+
+/** What was begun ends with a recap, also where a signal or an error cuts it short. */
+async function concluded(deployment: Deployment, work: () => Promise<void>): Promise<number> {
+  try {
+    await work();
+    // Work that a signal may not cut short ends first.
+    if (deployment.signal.aborted) throw interruption(deployment.signal);
+  } catch (error) {
+    if (error instanceof P4Error && deployment.report.current !== null) conclude(deployment, error);
+    throw error;
+  }
+  return conclude(deployment, null);
+}
+
+/**
+ * The host that `--revoke` names: one of the inventory, of the fleet, or one that has a certificate still.
+ * @throws INVALID_ARGUMENT
+ */
+async function revokedHost(
+  option: string | undefined,
+  inventory: Inventory,
+  state: StateFolder,
+): Promise<HostName | null> {
+  if (option === undefined) return null;
+  const fleet = (await readFleet(state)) ?? [];
+  const known = new Set([...inventory.hosts, ...fleet].map(({ name }) => name));
+  const found = [...known].find((name) => name === option);
+  if (found !== undefined) return found;
+  if (isName(option) && (await hasCertificate(state, hostName(option)))) return hostName(option);
+  throw new P4Error('INVALID_ARGUMENT', { option: '--revoke', found: option, hosts: [...known] });
 }
 
 /** A revoked host is no part of the deployment that tells the others: nothing is changed on it. */
-async function runRevoking(deployment: Deployment, revoked: string | undefined): Promise<void> {
+async function runRevoking(deployment: Deployment, revoked: HostName | null): Promise<void> {
   const { order, report } = deployment;
-  if (revoked !== undefined && !order.isCheck) {
-    const host = hostName(revoked);
-    const had = await revokeCertificate(order.state, host, new Date());
-    report.note(had ? `The certificate of ${host} is revoked.` : `${host} has no certificate of this fleet.`);
-    await changeFleet(order.state, (hosts) => hosts.filter(({ name }) => name !== host));
+  if (revoked !== null && !order.isCheck) {
+    const had = await revokeCertificate(order.state, revoked, new Date());
+    report.note(had ? `The certificate of ${revoked} is revoked.` : `${revoked} has no certificate of this fleet.`);
+    await changeFleet(order.state, (hosts) => hosts.filter(({ name }) => name !== revoked));
   }
   await runDeployment(deployment, operator());
+  await tellStrayHosts(deployment, revoked);
 }
 
 /** One deployment at a time with one state folder; on the hosts, one at a time with any. */
@@ -132,38 +167,6 @@ async function run(deployment: Deployment, work: () => Promise<void>): Promise<v
   } finally {
     await letGo(deployment);
   }
-}
-
-/** @returns the exit status: that of the first host's failure */
-function conclude({ hosts, report, order }: Deployment, isRemoval: boolean): number {
-  const failures = hosts.flatMap(({ name, failure }) => (failure === null ? [] : [{ name, ...failure }]));
-  for (const { name, phase, error } of failures) report.failure(name, phase, error);
-  const others = hosts.filter(({ hasFailed, recap }) => !hasFailed && (!isRemoval || recap.changed === 0));
-  if (failures.length > 0 && others.length > 0 && !order.isCheck) {
-    const names = others.map(({ name }) => name).join(', ');
-    const what = isRemoval ? 'removed from' : 'switched on';
-    report.note(`Nothing was ${what} ${names}: run it again, or leave out what failed with --limit.`);
-  }
-  const recaps = hosts.map(({ recap }) => recap);
-  report.recap(recaps);
-  report.event({
-    event: 'deployed',
-    check: order.isCheck,
-    changed: recaps.reduce((sum, { changed }) => sum + changed, 0),
-    failed: failures.length,
-  });
-  return failures[0]?.error.rule.exit ?? 0;
-}
-
-async function lockOwner(state: StateFolder): Promise<LockOwner> {
-  const machine = (await readIfThere('/etc/machine-id')) ?? '';
-  return {
-    owner: `${userInfo().username}@${hostname()}`,
-    pid: process.pid,
-    since: new Date().toISOString(),
-    token: randomBytes(16).toString('hex'),
-    origin: createHash('sha256').update(`${machine}\n${state.root}`).digest('hex').slice(0, 32),
-  };
 }
 
 const operator = (): Operator => ({ home: homedir(), user: userInfo().username, environment: process.env });

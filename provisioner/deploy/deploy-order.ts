@@ -1,11 +1,10 @@
 /** What a deployment is asked to do, and what all of its phases work with. */
-import type { HostName } from '../../protocol/ids.ts';
 import type { Inventory, InventoryHost } from '../../protocol/inventory.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import type { KeyAcceptance } from '../ssh/host-trust.ts';
 import type { SecretPrompt } from '../ssh/secret-prompt.ts';
 import type { StateFolder } from '../state-folder.ts';
-import type { LockOwner } from './host-lock.ts';
+import type { HostLockOwner } from './host-lock.ts';
 import type { HostRun } from './host-run.ts';
 import type { PhaseName } from './phase.ts';
 import type { Report } from './report.ts';
@@ -34,7 +33,7 @@ export interface Deployment {
   readonly order: DeployOrder;
   readonly hosts: readonly HostRun[];
   readonly report: Report;
-  readonly owner: LockOwner;
+  readonly owner: HostLockOwner;
   readonly signal: AbortSignal;
 }
 
@@ -45,12 +44,12 @@ export interface Deployment {
 export function limitedHosts(inventory: Inventory, option: string | undefined): readonly InventoryHost[] {
   if (option === undefined) return inventory.hosts;
   const words = option.split(',').map((word) => word.trim());
-  const known = new Set(inventory.hosts.flatMap(({ name, groups }) => [name as string, ...groups]));
-  const unknown = words.find((word) => !known.has(word));
+  const hosts: readonly string[] = inventory.hosts.map(({ name }) => name);
+  const groups = [...new Set(inventory.hosts.flatMap((host) => host.groups))];
+  const unknown = words.find((word) => !hosts.includes(word) && !groups.includes(word));
   if (unknown !== undefined) {
-    throw new P4Error('INVALID_ARGUMENT', { option: '--limit', found: unknown, expected: [...known].join(', ') });
+    const known = { hosts, groups: groups.length === 0 ? 'none' : groups };
+    throw new P4Error('INVALID_ARGUMENT', { option: '--limit', found: unknown, ...known });
   }
   return inventory.hosts.filter(({ name, groups }) => [name as string, ...groups].some((word) => words.includes(word)));
 }
-
-export const namesOf = (hosts: readonly HostRun[]): readonly HostName[] => hosts.map(({ name }) => name);

@@ -10,6 +10,7 @@ import type { LoadedRing } from '../network/kept-choice.ts';
 import { ensureCertificate, revokedList, standingCertificate } from '../pki.ts';
 import type { Operator } from '../ssh/operator-config.ts';
 import { becomeRoot, connect, lockHosts } from './access-phases.ts';
+import { operatorAddressOf } from './agent-access.ts';
 import { actualScript, parseActual, type ActualState } from './actual.ts';
 import {
   knownAddresses,
@@ -28,8 +29,9 @@ import { refuseForeignState } from './foreign-state.ts';
 import { onHosts } from './fork.ts';
 import { hostLayout } from '../host-layout.ts';
 import type { HostRun } from './host-run.ts';
-import { runHostScript } from './host-script.ts';
+import { runHostScript } from '../ssh/host-script.ts';
 import { loadedRings } from './loaded-rings.ts';
+import { noteEndedRings, refuseEndedRings } from './ring-guard.ts';
 import {
   ownArchitecture,
   pruneOld,
@@ -42,53 +44,54 @@ import {
 } from './release-phase.ts';
 import type { Resource } from './resource.ts';
 import { switchHosts } from './switch-phases.ts';
+import { beginPhase } from './telling.ts';
 import { tryRelease } from './trial.ts';
 
 /** Runs all phases that are asked for. What becomes of each host stands at the host. */
 export async function runDeployment(deployment: Deployment, operator: Operator): Promise<void> {
-  const { order, report } = deployment;
+  const { order } = deployment;
   const shelf = await ReleaseShelf.open(order.state);
   // Put together while hosts are connected to; a failure is told where the release is asked for.
   shelf.release(ownArchitecture, 'none').catch(() => undefined);
-  report.phase('connect');
   await connect(deployment, operator);
   await becomeRoot(deployment);
-  if (!order.isCheck) {
-    if (!isReady(deployment)) return;
-    await lockHosts(deployment);
-    if (!isReady(deployment)) return;
-  }
-  report.phase('facts');
+  if (!order.isCheck && !isReady(deployment)) return;
+  await lockHosts(deployment);
+  if (!order.isCheck && !isReady(deployment)) return;
+  beginPhase(deployment, 'facts');
   await gatherFacts(deployment, deployNeeds, shelf);
   if (!order.isCheck && !isReady(deployment)) return;
   await deployReleases(deployment, shelf);
   await shelf.close();
 }
 
+const runsStages = (host: HostRun): boolean => !host.hasFailed && host.hasFacts && host.facts.stageUnits.length > 0;
+
 const deployNeeds = { architecture: ownArchitecture } as const;
 
 const isReady = ({ hosts }: Deployment): boolean => hosts.every(({ hasFailed }) => !hasFailed);
 
 async function deployReleases(deployment: Deployment, shelf: ReleaseShelf): Promise<void> {
-  const { order, report } = deployment;
-  report.phase('release');
+  const { order } = deployment;
+  beginPhase(deployment, 'release');
   const known = await knownAddresses(deployment);
   const releases = await surveyHosts(deployment, { shelf, known });
-  const rings = await loadedRings(deployment);
+  const rings = await loadedRings(deployment, deployment.hosts.filter(runsStages));
   if (order.isCheck) {
-    tellPredicted(deployment, rings);
-    return;
+    tellPredicted(deployment);
+    noteEndedRings(deployment, rings);
   }
-  if (!isReady(deployment)) return;
+  refuseSurveyed(deployment, { releases, known, rings });
+  if (order.isCheck || !isReady(deployment)) return;
   if (order.phases.has('release')) await sendReleases(deployment, releases);
-  else refuseUnsent(deployment, releases);
   if (!isReady(deployment)) return;
   const decision = await decideAddresses(deployment, { releases, known, rings });
   if (decision === null) return;
   const { addresses } = decision;
   await planHosts(deployment, { releases, addresses });
-  guardRings(deployment, rings);
+  refuseEndedRings(deployment, rings);
   if (!isReady(deployment)) return;
+  noteEndedRings(deployment, rings);
   await prepareAndSwitch(deployment, { releases, decision });
 }
 
@@ -97,28 +100,22 @@ async function decideAddresses(
   deployment: Deployment,
   work: { readonly releases: HostReleases; readonly known: Addresses; readonly rings: readonly LoadedRing[] },
 ): Promise<AddressDecision | null> {
-  const { order, hosts, report } = deployment;
+  const { order, hosts } = deployment;
   const isKnown = hosts.every(({ name }) => work.known.has(name));
   if (isKnown && !order.measuresAnew) return { addresses: work.known, measurement: null };
-  if (!order.phases.has('addresses')) {
-    for (const host of hosts.filter(({ name }) => !work.known.has(name))) {
-      const why = 'not measured yet, and --tags leaves out the phase addresses';
-      host.fail('addresses', new P4Error('ADVERTISE_NONE', { host: host.name, why }));
-    }
-    return isKnown ? { addresses: work.known, measurement: null } : null;
-  }
-  report.phase('addresses');
+  if (!order.phases.has('addresses')) return isKnown ? { addresses: work.known, measurement: null } : null;
+  beginPhase(deployment, 'addresses');
   const decision = await measureAddresses(deployment, work);
   return isReady(deployment) ? decision : null;
 }
 
-interface Survey {
+interface SurveyNeeds {
   readonly shelf: ReleaseShelf;
   readonly known: Addresses;
 }
 
 /** Reads each host, once: before anything is changed on it. What a run has still to make counts as different. */
-async function surveyHosts(deployment: Deployment, { shelf, known }: Survey): Promise<HostReleases> {
+async function surveyHosts(deployment: Deployment, { shelf, known }: SurveyNeeds): Promise<HostReleases> {
   const { order, hosts, signal } = deployment;
   const releases = new Map<HostRun, HostRelease>();
   await onHosts({ phase: 'release', hosts, forks: order.forks }, async (host) => {
@@ -144,8 +141,8 @@ interface Planning {
 
 /** Compares once more, with the addresses that were chosen and certificates made for them. */
 async function planHosts(deployment: Deployment, { releases, addresses }: Planning): Promise<void> {
-  const { order, hosts } = deployment;
-  await onHosts({ phase: 'addresses', hosts, forks: order.forks }, async (host) => {
+  const { order, hosts, report } = deployment;
+  await onHosts({ phase: report.current ?? 'addresses', hosts, forks: order.forks }, async (host) => {
     const { release, state } = present(releases.get(host), 'the release of the host is known');
     const desired = await desiredOn(deployment, host, { releaseId: release.id, addresses, isFinal: true });
     host.plan(desired, changesOf({ desired, actual: host.actual, release: state }));
@@ -198,39 +195,31 @@ async function identityOf(
 }
 
 /** With `--check`: what a run would change, all of it, and nothing else. */
-function tellPredicted({ order, hosts, report }: Deployment, rings: readonly LoadedRing[]): void {
+function tellPredicted({ order, hosts, report }: Deployment): void {
   for (const host of hosts.filter(({ hasFailed }) => !hasFailed)) {
     for (const change of host.changes.filter(({ phase }) => order.phases.has(phase))) {
       host.noteMade(change);
       report.change(host.name, change);
     }
-    const ended = endedRings(host, rings);
-    if (ended.length > 0)
-      report.note(`${host.name} would restart its agent under ${ended.join(', ')}: --restart-rings`);
   }
 }
 
-/** Rings that a restart of the host's agent would end. */
-function endedRings(host: HostRun, rings: readonly LoadedRing[]): readonly string[] {
-  const isRestarted = host.changes.some(
-    ({ resource, action }) =>
-      resource.kind === 'unit' &&
-      resource.name === hostLayout.agentUnit &&
-      action.kind === 'unit' &&
-      action.steps.includes('restart'),
-  );
-  return isRestarted ? rings.filter(({ hosts }) => hosts.includes(host.name)).map(({ ring }) => ring) : [];
+interface Survey {
+  readonly releases: HostReleases;
+  readonly known: Addresses;
+  readonly rings: readonly LoadedRing[];
 }
 
-function guardRings({ order, hosts, report }: Deployment, rings: readonly LoadedRing[]): void {
-  if (!order.phases.has('services')) return;
-  for (const host of hosts) {
-    const ended = endedRings(host, rings);
-    if (ended.length === 0) continue;
-    if (order.restartsRings)
-      report.note(`${host.name} restarts its agent under ${ended.join(', ')}: load again afterwards`);
-    else host.fail('services', new P4Error('RINGS_WOULD_STOP', { host: host.name, rings: ended }));
+/** What is known before anything is sent or switched; a check ends by it as the run does. */
+function refuseSurveyed(deployment: Deployment, { releases, known, rings }: Survey): void {
+  const { order, hosts, report } = deployment;
+  if (!order.phases.has('release')) refuseUnsent(deployment, releases);
+  if (!order.phases.has('addresses')) {
+    const why = 'not measured yet, and --tags leaves out the phase addresses';
+    for (const host of hosts.filter(({ name }) => !known.has(name)))
+      host.fail(report.current ?? 'release', new P4Error('ADVERTISE_NONE', { host: host.name, why }));
   }
+  refuseEndedRings(deployment, rings);
 }
 
 /** With `--tags`, the release may be left out: then it has to be there where it is switched to. */
@@ -250,11 +239,11 @@ interface Ready {
 }
 
 async function prepareAndSwitch(deployment: Deployment, { releases, decision }: Ready): Promise<void> {
-  const { order, report } = deployment;
+  const { order } = deployment;
   const { phases } = order;
   const { addresses } = decision;
   if (phases.has('accounts')) {
-    report.phase('accounts');
+    beginPhase(deployment, 'accounts');
     await makeAllChanges(deployment, 'accounts');
     if (!isReady(deployment)) return;
   }
@@ -278,11 +267,11 @@ interface TrialNeeds {
 
 /** On every host whose release is new to it. */
 async function tryReleases(deployment: Deployment, { releases, addresses, operator }: TrialNeeds): Promise<void> {
-  const { order, hosts, report } = deployment;
+  const { order, hosts } = deployment;
   const isNew = ({ changes }: HostRun): boolean => changes.some(({ resource }) => resource.kind === 'link');
   const tried = hosts.filter(isNew);
   if (tried.length === 0) return;
-  report.phase('trial');
+  beginPhase(deployment, 'trial');
   await onHosts({ phase: 'trial', hosts: tried, forks: order.forks }, async (host) => {
     const { release } = present(releases.get(host), 'the release of the host is known');
     const entry = present(addresses.get(host.name), 'the address of the host is decided');
@@ -291,7 +280,7 @@ async function tryReleases(deployment: Deployment, { releases, addresses, operat
       host,
       releaseId: release.id,
       address: entry.address,
-      operatorAddress: entry.network?.operatorAddress ?? entry.address,
+      operatorAddress: operatorAddressOf(host, entry),
       agent: present(agent, 'a run makes certificates'),
       operator,
     });

@@ -8,7 +8,7 @@ import { onHosts } from './fork.ts';
 import { clockWarningMs, sharedMachines, unfitness, type ReleaseNeeds } from './host-fitness.ts';
 import { hostLayout } from '../host-layout.ts';
 import type { HostRun } from './host-run.ts';
-import { runHostScript } from './host-script.ts';
+import { runHostScript } from '../ssh/host-script.ts';
 import { ownArchitecture, type ReleaseShelf } from './release-phase.ts';
 
 /** @param shelf for what a release wants of a host's libraries, which is asked at the same time */

@@ -6,7 +6,7 @@ import type { Session } from '../ssh/session.ts';
 import { shellQuoted, shellWords } from '../ssh/shell-quoting.ts';
 import type { Change } from './difference.ts';
 import { hostLayout } from '../host-layout.ts';
-import { runHostScript } from './host-script.ts';
+import { runHostScript } from '../ssh/host-script.ts';
 import type { ActualState } from './actual.ts';
 
 /** Paths whose contents the changes replace. */

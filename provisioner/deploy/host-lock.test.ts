@@ -1,19 +1,25 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { hasEnded, type LockOwner } from './host-lock.ts';
+import { isOfEndedRun, type HostLockOwner } from './host-lock.ts';
 
-const mine: LockOwner = { owner: 'ada@desk', pid: 7, since: '2026-01-01T00:00:00.000Z', token: 'b', origin: 'here' };
-const former: LockOwner = { ...mine, pid: 5, token: 'a' };
-const nobody = (): boolean => false;
+const mine: HostLockOwner = {
+  owner: 'ada@desk',
+  process: { pid: 7, place: 'desk', boot: '1', start: '900' },
+  since: '2026-01-01T00:00:00.000Z',
+  token: 'b',
+  origin: 'here',
+};
+const former: HostLockOwner = { ...mine, process: { ...mine.process, pid: 5, start: '800' }, token: 'a' };
+/** Only this run runs. */
+const running = async (pid: number): Promise<string | null> => Promise.resolve(pid === 7 ? '900' : null);
+const isOver = (lock: HostLockOwner): Promise<boolean> => isOfEndedRun(lock, mine, running);
 
-test('a lock is taken over only from a run of the same operator, state folder and machine that is over', () => {
-  assert.ok(hasEnded(former, mine, nobody));
-  assert.ok(
-    hasEnded({ ...former, pid: mine.pid }, mine, () => true),
-    'its number went to this process',
-  );
-  assert.ok(!hasEnded(former, mine, (pid) => pid === former.pid), 'it runs');
-  assert.ok(!hasEnded({ ...former, owner: 'bob@desk' }, mine, nobody));
-  assert.ok(!hasEnded({ ...former, origin: 'elsewhere' }, mine, nobody), 'its process is none of this machine');
-  assert.ok(!hasEnded({ ...former, origin: '' }, mine, nobody), 'it does not say where it runs');
+test('a lock is taken over only from a run of the same operator, state folder and machine that is over', async () => {
+  assert.ok(await isOver(former));
+  assert.ok(await isOver({ ...former, process: { ...former.process, pid: 7 } }), 'its number went to this process');
+  assert.ok(!(await isOver(mine)), 'it runs');
+  assert.ok(!(await isOver({ ...former, owner: 'bob@desk' })));
+  assert.ok(!(await isOver({ ...former, origin: 'elsewhere' })));
+  assert.ok(!(await isOver({ ...former, origin: '' })), 'it does not say with which state folder');
+  assert.ok(!(await isOver({ ...former, process: { ...former.process, place: 'another' } })), 'none of this machine');
 });

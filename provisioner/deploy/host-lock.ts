@@ -5,32 +5,39 @@
  * (`--force-unlock`). A lock that an operator's own earlier run left behind, because the host was lost under it, is taken
  * over: the run has ended for certain, and going on is what the operator came for.
  */
-import process from 'node:process';
+import { createHash, randomBytes } from 'node:crypto';
 
 import { P4Error } from '../../protocol/errors.ts';
-import { systemCode } from '../../protocol/tls-identity.ts';
+import { memberOf } from '../../protocol/plain-value.ts';
+import { hostLayout } from '../host-layout.ts';
+import {
+  hasEnded,
+  lockOwner,
+  parseLockOwner,
+  runningHere,
+  type LockOwner,
+  type RunningProcess,
+} from '../lock-owner.ts';
+import { runHostScript } from '../ssh/host-script.ts';
 import type { Session } from '../ssh/session.ts';
 import { shellQuoted } from '../ssh/shell-quoting.ts';
-import { hostLayout } from '../host-layout.ts';
-import { runHostScript } from './host-script.ts';
+import type { StateFolder } from '../state-folder.ts';
 
-export interface LockOwner {
-  /** `user@machine`. */
-  readonly owner: string;
-  readonly pid: number;
-  /** ISO 8601. */
-  readonly since: string;
-  /** Random; tells this deployment from every other. */
-  readonly token: string;
-  /** A digest of the machine and its state folder, in which one deployment runs at a time. */
+export interface HostLockOwner extends LockOwner {
+  /** A digest of the path of its state folder, in which one deployment runs at a time. */
   readonly origin: string;
 }
+
+export const hostLockOwner = async ({ root }: StateFolder): Promise<HostLockOwner> => ({
+  ...(await lockOwner(randomBytes(16).toString('hex'))),
+  origin: createHash('sha256').update(root).digest('hex').slice(0, 32),
+});
 
 export interface LockOutcome {
   /** The lock's folder was not there, and was made for it. */
   readonly madeFolder: boolean;
   /** The run of the same operator that had left its lock there; `null` where there was none. */
-  readonly tookOver: LockOwner | null;
+  readonly tookOver: HostLockOwner | null;
 }
 
 /**
@@ -39,13 +46,13 @@ export interface LockOutcome {
  */
 export async function lockHost(
   session: Session,
-  owner: LockOwner,
+  owner: HostLockOwner,
   { force, signal }: { readonly force: boolean; readonly signal: AbortSignal },
 ): Promise<LockOutcome> {
   const take = (former: string | null): Promise<LockAnswer> => takeLock(session, { owner, former, signal });
   const first = await take(force ? anybodys : null);
   const left = first.kind === 'held' ? ownerIn(first.text) : null;
-  const tookOver = left !== null && hasEnded(left, owner, isRunning) ? left : null;
+  const tookOver = left !== null && (await isOfEndedRun(left, owner, runningHere)) ? left : null;
   const answer = tookOver === null ? first : await take(tookOver.token);
   if (answer.kind === 'held') throw held(session, answer.text);
   return { madeFolder: answer.madeFolder, tookOver };
@@ -57,7 +64,7 @@ type LockAnswer =
   | { readonly kind: 'held'; readonly text: string };
 
 interface LockTry {
-  readonly owner: LockOwner;
+  readonly owner: HostLockOwner;
   /** Token of the lock that goes first; empty for whatever stands there, `null` for none. */
   readonly former: string | null;
   readonly signal: AbortSignal;
@@ -74,26 +81,31 @@ async function takeLock(session: Session, { owner, former, signal }: LockTry): P
 }
 
 /**
- * Whether a lock's owner is a run of this operator, on this machine and with this state folder, that is over.
- * @param isAlive whether a process of this number runs here
+ * Who holds the host, `null` for nobody that would keep this deployment out.
+ * @throws what `runHostScript` throws
  */
-export const hasEnded = (lock: LockOwner, mine: LockOwner, isAlive: (pid: number) => boolean): boolean =>
-  lock.owner === mine.owner && lock.origin === mine.origin && (lock.pid === mine.pid || !isAlive(lock.pid));
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return systemCode(error) !== 'ESRCH';
-  }
+export async function hostHolder(session: Session, owner: HostLockOwner, signal: AbortSignal): Promise<P4Error | null> {
+  const script = `cat ${shellQuoted(hostLayout.lock)} 2>/dev/null || true`;
+  const text = await runHostScript(session, 'look at the lock', { script, signal });
+  if (text === '') return null;
+  const left = ownerIn(text);
+  return left !== null && (await isOfEndedRun(left, owner, runningHere)) ? null : held(session, text);
 }
 
-/** Lets go of the host where this deployment holds it; what is another's stays. */
-export async function unlockHost(session: Session, { token }: LockOwner): Promise<void> {
+/** Whether a lock's owner is a run of this operator, on this machine and with this state folder, that is over. */
+export const isOfEndedRun = async (
+  lock: HostLockOwner,
+  mine: HostLockOwner,
+  running: RunningProcess,
+): Promise<boolean> =>
+  lock.owner === mine.owner && lock.origin === mine.origin && hasEnded(lock.process, mine.process, running);
+
+/** Lets go of the host where this deployment holds it; what is another's stays, and a folder of which nothing came goes. */
+export async function unlockHost(session: Session, { token }: HostLockOwner): Promise<void> {
   const lock = shellQuoted(hostLayout.lock);
+  const folder = shellQuoted(hostLayout.programs);
   await runHostScript(session, 'let go of the lock', {
-    script: `if grep -qsF ${shellQuoted(token)} ${lock}; then rm -f ${lock}; fi`,
+    script: `if grep -qsF ${shellQuoted(token)} ${lock}; then rm -f ${lock}; rmdir ${folder} 2>/dev/null || true; fi`,
     timeoutMs: unlockMs,
   });
 }
@@ -102,7 +114,7 @@ export async function unlockHost(session: Session, { token }: LockOwner): Promis
 const unlockMs = 10_000;
 
 /** On a full disk nothing is left behind; `cat` says why it could not write, which a shell's own `printf` does not. */
-function lockScript(owner: LockOwner, former: string | null): string {
+function lockScript(owner: HostLockOwner, former: string | null): string {
   const lock = shellQuoted(hostLayout.lock);
   const folder = shellQuoted(hostLayout.programs);
   const mine = shellQuoted(`${hostLayout.lock}.${owner.token}`);
@@ -121,21 +133,15 @@ function held(session: Session, text: string): P4Error {
   const by = ownerIn(text);
   return new P4Error('HOST_LOCKED', {
     host: session.host,
-    by: by === null ? 'unknown' : `${by.owner}, process ${by.pid}`,
+    by: by === null ? 'unknown' : `${by.owner}, process ${by.process.pid}`,
     since: by?.since ?? 'unknown',
     lock: hostLayout.lock,
   });
 }
 
-function ownerIn(text: string): LockOwner | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value !== 'object' || value === null) return null;
-    const { owner, pid, since, token, origin }: Partial<Record<keyof LockOwner, unknown>> = value;
-    const isOwner = typeof owner === 'string' && typeof since === 'string' && typeof token === 'string';
-    if (!isOwner || typeof pid !== 'number' || token === anybodys) return null;
-    return { owner, pid, since, token, origin: typeof origin === 'string' ? origin : '' };
-  } catch {
-    return null;
-  }
+function ownerIn(text: string): HostLockOwner | null {
+  const owner = parseLockOwner(text);
+  if (owner === null) return null;
+  const origin = memberOf(JSON.parse(text), 'origin');
+  return { ...owner, origin: typeof origin === 'string' ? origin : '' };
 }

@@ -18,6 +18,9 @@ export interface HostFailure {
   readonly isUnreachable: boolean;
 }
 
+/** `answers`: its agent has proved itself. `back`: it has again what it had. `between`: it could not go back. */
+export type SwitchEnd = 'answers' | 'back' | 'between' | 'removed';
+
 export class HostRun {
   readonly host: InventoryHost;
   #session: Session | null = null;
@@ -35,6 +38,9 @@ export class HostRun {
   isLocked = false;
   /** Whether the agent was switched or restarted by this run. */
   isSwitched = false;
+  /** What became of a switch that began, or of a removal; `null` before. */
+  end: SwitchEnd | null = null;
+  #isFailureTold = false;
 
   constructor(host: InventoryHost) {
     this.host = host;
@@ -120,6 +126,18 @@ export class HostRun {
   fail(phase: PhaseName, error: P4Error): void {
     const isUnreachable = phase === 'connect' || error.code === 'HOST_LOST' || error.code === 'HOST_UNREACHABLE';
     this.#failure ??= { phase, error, isUnreachable };
+  }
+
+  /** The failure, once: it is told under the phase in which it happened. */
+  untoldFailure(): HostFailure | null {
+    if (this.#isFailureTold) return null;
+    this.#isFailureTold = this.hasFailed;
+    return this.#failure;
+  }
+
+  /** Phases of which changes were made and stand. */
+  get standing(): ReadonlySet<PhaseName> {
+    return new Set(this.#changes.filter(({ text }) => this.#made.has(text)).map(({ phase }) => phase));
   }
 
   /** Tells the failure in better words. */

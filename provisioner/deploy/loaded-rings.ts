@@ -3,39 +3,51 @@ import { P4Error } from '../../protocol/errors.ts';
 import { ringName, type HostName } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import type { StatusReply } from '../../protocol/messages.ts';
-import { FleetConnection } from '../fleet-connection.ts';
-import { readFleet } from '../fleet-file.ts';
+import type { TlsIdentity } from '../../protocol/tls-identity.ts';
+import { readFleet, type FleetHost } from '../fleet-file.ts';
 import type { LoadedRing } from '../network/kept-choice.ts';
+import { ensureCertificate } from '../pki.ts';
+import { operatorAddressOf, withAgent } from './agent-access.ts';
 import type { Deployment } from './deploy-order.ts';
 import type { HostRun } from './host-run.ts';
 
 /** Where stages run and no agent says of which ring, they count as a ring of this name. */
 const unknownRing = 'unknown';
 
-export async function loadedRings({ order, hosts, signal }: Deployment): Promise<readonly LoadedRing[]> {
-  // Where no stage runs there is no ring to end, and nobody is asked.
-  const busy = hosts.filter((host) => !host.hasFailed && host.hasFacts && host.facts.stageUnits.length > 0);
+/** @param busy hosts on which stages run: where none does there is no ring to end, and nobody is asked */
+export async function loadedRings(
+  { order, signal }: Deployment,
+  busy: readonly HostRun[],
+): Promise<readonly LoadedRing[]> {
   if (busy.length === 0) return [];
-  const fleet = (await readFleet(order.state)) === null ? null : await FleetConnection.open(order.state);
-  try {
-    const found = new Map<string, HostName[]>();
-    await Promise.all(
-      busy.map(async (host) => {
-        const rings = fleet?.isKnown(host.name) === true ? await ringsOn(fleet, host, signal) : [unknownRing];
-        for (const ring of rings) found.set(ring, [...(found.get(ring) ?? []), host.name]);
-      }),
-    );
-    return [...found].map(([ring, at]) => ({ ring: ringName(ring), hosts: at }));
-  } finally {
-    fleet?.close();
-  }
+  const fleet = await readFleet(order.state);
+  const operator =
+    fleet === null ? null : (await ensureCertificate(order.state, { role: 'operator' }, new Date())).identity;
+  const found = new Map<string, HostName[]>();
+  await Promise.all(
+    busy.map(async (host) => {
+      const entry = fleet?.find(({ name }) => name === host.name);
+      const isKnown = entry !== undefined && operator !== null;
+      const rings = isKnown ? await ringsOn({ host, entry, operator }, signal) : [unknownRing];
+      for (const ring of rings) found.set(ring, [...(found.get(ring) ?? []), host.name]);
+    }),
+  );
+  return [...found].map(([ring, at]) => ({ ring: ringName(ring), hosts: at }));
 }
 
-async function ringsOn(fleet: FleetConnection, host: HostRun, signal: AbortSignal): Promise<readonly string[]> {
+interface KnownAgent {
+  readonly host: HostRun;
+  readonly entry: FleetHost;
+  readonly operator: TlsIdentity;
+}
+
+async function ringsOn(agent: KnownAgent, signal: AbortSignal): Promise<readonly string[]> {
+  const { host, entry, operator } = agent;
+  const at = { address: operatorAddressOf(host, entry), port: entry.port };
   try {
     const options = { deadlineMs: limits.answerMs, signal };
-    const status = await fleet.client(host.name).call(['Agent', 'Status'], { ring: '' }, options);
-    return runningRings(status);
+    const call = { host, at, operator };
+    return runningRings(await withAgent(call, (client) => client.call(['Agent', 'Status'], { ring: '' }, options)));
   } catch (error) {
     if (!(error instanceof P4Error) || error.code === 'CANCELLED') throw error;
     return [unknownRing];

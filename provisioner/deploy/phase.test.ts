@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { parseInventory } from '../../protocol/inventory-document.ts';
 import { limitedHosts } from './deploy-order.ts';
 import { chosenPhases, phaseNames } from './phase.ts';
-import { recapLines } from './recap.ts';
+import { recapHeading, recapLines } from './recap.ts';
 import { durationText } from './report.ts';
 import { portIn } from './trial.ts';
 import { hostName } from '../../protocol/ids.ts';
@@ -23,7 +23,10 @@ test('hosts are limited by their names and their groups', () => {
   assert.ok(reading.kind === 'inventory');
   const names = (option?: string): readonly string[] => limitedHosts(reading.inventory, option).map(({ name }) => name);
   assert.deepEqual([names(), names('gpu,cat'), names('bee')], [['ant', 'bee', 'cat'], ['ant', 'cat'], ['bee']]);
-  assert.throws(() => names('dog'), /found: dog/);
+  assert.throws(() => names('ant,dog'), {
+    code: 'INVALID_ARGUMENT',
+    facts: { option: '--limit', found: 'dog', hosts: ['ant', 'bee', 'cat'], groups: ['gpu'] },
+  });
 });
 
 test('a recap has a line for each host', () => {
@@ -38,6 +41,18 @@ test('a recap has a line for each host', () => {
       'cicada  ok=29    changed=3    unreachable=1  failed=0  skipped=0',
     ],
   );
+});
+
+test('the recap of a check says so, and whether the run would be refused', () => {
+  const well = { host: hostName('ant'), ok: 29, changed: 3, unreachable: 0, failed: 0, skipped: 0 } as const;
+  assert.equal(recapHeading([well], false), 'RECAP');
+  assert.equal(recapHeading([{ ...well, failed: 1 }], false), 'RECAP');
+  assert.match(recapHeading([well], true), /nothing was changed; a run would change what is counted as changed$/);
+  for (const bad of [{ failed: 1 }, { unreachable: 1 }] as const)
+    assert.match(
+      recapHeading([well, { ...well, ...bad }], true),
+      /nothing was changed; a run would end as told above$/,
+    );
 });
 
 test('the time that is left is told in seconds, then in minutes', () => {

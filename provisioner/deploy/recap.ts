@@ -13,6 +13,14 @@ export interface Recap {
   readonly skipped: number;
 }
 
+/** A check that would be refused must not look like success. */
+export function recapHeading(recaps: readonly Recap[], isCheck: boolean): string {
+  if (!isCheck) return 'RECAP';
+  const isRefused = recaps.some(({ failed, unreachable }) => failed + unreachable > 0);
+  const verdict = isRefused ? 'a run would end as told above' : 'a run would change what is counted as changed';
+  return `RECAP       a check: nothing was changed; ${verdict}`;
+}
+
 export const recapLines = (recaps: readonly Recap[]): readonly string[] => {
   const width = Math.max(0, ...recaps.map(({ host }) => host.length));
   return recaps.map(({ host, ok, changed, unreachable, failed, skipped }) =>

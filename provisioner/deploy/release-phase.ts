@@ -8,7 +8,7 @@ import { FileHashes } from '../release/file-hashes.ts';
 import { chooseLibraries } from '../release/host-libraries.ts';
 import { assembleRelease } from '../release/release-assembly.ts';
 import { sendRelease } from '../release/release-sending.ts';
-import { pruneReleases, verifyRelease } from '../release/release-switch.ts';
+import { pruneReleases, verifyRelease } from '../release/host-releases.ts';
 import { withoutLibraries, type Release, type ReleaseArchitecture } from '../release/release.ts';
 import type { ReleaseGpu } from '../release/native-parts.ts';
 import type { StateFolder } from '../state-folder.ts';
@@ -109,12 +109,11 @@ export async function sendReleases(
 }
 
 /** Removes releases that nobody goes back to. */
-export async function pruneOld({ order, hosts, signal }: Deployment): Promise<void> {
+export async function pruneOld({ order, hosts, report, signal }: Deployment): Promise<void> {
   await onHosts(
-    { phase: 'verify', hosts: hosts.filter(({ isSwitched }) => isSwitched), forks: order.forks },
+    { phase: report.current ?? 'verify', hosts: hosts.filter(({ isSwitched }) => isSwitched), forks: order.forks },
     async (host) => {
-      const place = { session: host.session, root: hostLayout.programs, signal };
-      await pruneReleases(place, { keep: limits.keptReleases, inUse: [] });
+      await pruneReleases({ session: host.session, root: hostLayout.programs, signal }, limits.keptReleases);
     },
   );
 }

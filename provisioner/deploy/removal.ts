@@ -1,10 +1,12 @@
 /** `--remove`: takes p4 away from hosts: units, processes, files, user, and the state with its journals and slices. */
 import { P4Error } from '../../protocol/errors.ts';
+import type { HostName } from '../../protocol/ids.ts';
 import type { InventoryHost } from '../../protocol/inventory.ts';
 import { changeWholeFleet } from '../fleet-file.ts';
+import { interruption } from '../interrupt.ts';
+import type { LoadedRing } from '../network/kept-choice.ts';
 import { shellQuoted } from '../ssh/shell-quoting.ts';
 import type { Operator } from '../ssh/operator-config.ts';
-import type { Terminal } from '../terminal.ts';
 import { unitFiles, unitFolders, unitNames } from '../units/unit-files.ts';
 import { becomeRoot, connect, lockHosts } from './access-phases.ts';
 import { actualScript, parseActual } from './actual.ts';
@@ -14,11 +16,12 @@ import { refuseForeignState } from './foreign-state.ts';
 import { onHosts } from './fork.ts';
 import { hostLayout } from '../host-layout.ts';
 import type { HostRun } from './host-run.ts';
-import { runHostScript } from './host-script.ts';
+import { loadedRings } from './loaded-rings.ts';
+import { tellFailures, beginPhase } from './telling.ts';
+import { runHostScript } from '../ssh/host-script.ts';
 
 export interface RemovalOptions {
   readonly isConfirmed: boolean;
-  readonly terminal: Terminal;
 }
 
 /**
@@ -31,66 +34,114 @@ export async function runRemoval(
   { isConfirmed }: RemovalOptions,
 ): Promise<void> {
   const { order, hosts, report } = deployment;
-  report.phase('connect');
   await connect(deployment, operator);
   await becomeRoot(deployment);
-  report.heading('remove', 'what is of p4 on each host');
+  if (!order.isCheck && !isReady(deployment)) return;
+  beginPhase(deployment, 'facts');
   const found = await findPieces(deployment);
-  if (order.isCheck) {
-    for (const host of hosts.filter(({ hasFailed }) => !hasFailed)) tellRemoved(deployment, host, found);
-    return;
-  }
-  if (!isReady(deployment)) return;
-  confirm(found, isConfirmed);
+  if (!order.isCheck && !isReady(deployment)) return;
+  const rings = await loadedRings(
+    deployment,
+    hosts.filter((host) => found.get(host)?.runsStages === true),
+  );
+  if (!order.isCheck) confirm(found, rings, isConfirmed);
   await lockHosts(deployment);
-  if (!isReady(deployment)) return;
-  await onHosts({ phase: 'files', hosts, forks: order.forks }, async (host) => {
-    await runHostScript(host.session, 'remove p4', { script: removeScript(host.host) });
-    // It went with its folder.
-    host.isLocked = false;
-    tellRemoved(deployment, host, found);
-  });
-  const gone = new Set(hosts.filter(({ hasFailed }) => !hasFailed).map(({ name }) => name));
-  await changeWholeFleet(order.state, ({ hosts: known, measurement }) => ({
-    hosts: known.filter(({ name }) => !gone.has(name)),
-    measurement,
-  }));
+  if (!order.isCheck && !isReady(deployment)) return;
+  tellFailures(deployment);
+  report.heading('remove', 'all that is of p4 on each host');
+  for (const host of hosts.filter(({ hasFailed }) => !hasFailed)) {
+    tellEndedRings(deployment, host, rings);
+    if (order.isCheck) tellRemoved(deployment, host, found);
+  }
+  if (!order.isCheck) await removeAll(deployment, found);
+}
+
+/** A signal spares the hosts that were not begun. */
+async function removeAll(deployment: Deployment, found: FoundPieces): Promise<void> {
+  const { order, hosts, report, signal } = deployment;
+  try {
+    await onHosts({ phase: report.current ?? 'lock', hosts, forks: order.forks }, async (host) => {
+      if (signal.aborted) throw interruption(signal);
+      await runHostScript(host.session, 'remove p4', { script: removeScript(host.host) });
+      // It went with its folder.
+      host.isLocked = false;
+      host.end = 'removed';
+      tellRemoved(deployment, host, found);
+    });
+  } finally {
+    const gone = new Set(hosts.filter(({ end }) => end === 'removed').map(({ name }) => name));
+    await changeWholeFleet(order.state, ({ hosts: known, measurement }) => ({
+      hosts: known.filter(({ name }) => !gone.has(name)),
+      measurement,
+    }));
+  }
 }
 
 const isReady = ({ hosts }: Deployment): boolean => hosts.every(({ hasFailed }) => !hasFailed);
 
-type FoundPieces = ReadonlyMap<HostRun, readonly string[]>;
+interface Found {
+  /** One piece each, in the order they are removed. */
+  readonly pieces: readonly string[];
+  /** Whether there is a stage that a removal ends. */
+  readonly runsStages: boolean;
+}
+
+type FoundPieces = ReadonlyMap<HostRun, Found>;
 
 async function findPieces({ order, hosts, signal }: Deployment): Promise<FoundPieces> {
-  const found = new Map<HostRun, readonly string[]>();
+  const found = new Map<HostRun, Found>();
   await onHosts({ phase: 'facts', hosts, forks: order.forks }, async (host) => {
     const asked = [stateResource(host.host), slicesResource(host.host)];
-    const [pieces, text] = await Promise.all([
+    const [answer, text] = await Promise.all([
       runHostScript(host.session, 'look for p4', { script: findScript(host.host), signal }),
       runHostScript(host.session, 'look at the host', { script: actualScript(asked), signal }),
     ]);
     refuseForeignState(host.host, parseActual(host.name, asked, text));
-    found.set(
-      host,
-      pieces.split('\n').filter((line) => line !== ''),
-    );
+    const lines = answer.split('\n').filter((line) => line !== '');
+    found.set(host, {
+      pieces: lines.filter((line) => line !== runningStage),
+      runsStages: lines.includes(runningStage),
+    });
   });
   return found;
 }
 
 /** With `--check`: what would go. */
 function tellRemoved({ report }: Deployment, host: HostRun, found: FoundPieces): void {
-  for (const text of found.get(host) ?? []) {
+  for (const text of found.get(host)?.pieces ?? []) {
     const change = { resource: { kind: 'absent', path: text }, phase: 'files', action: { kind: 'delete' } } as const;
     host.noteRemoved(text);
     report.change(host.name, { ...change, text: `remove ${text}`, difference: null });
   }
 }
 
-function confirm(found: FoundPieces, isConfirmed: boolean): void {
-  const hosts = [...found].filter(([, pieces]) => pieces.length > 0).map(([{ name }]) => name);
+/** Rings that lose a host with it: they end, on all of their hosts. */
+function tellEndedRings({ order, report }: Deployment, { name }: HostRun, rings: readonly LoadedRing[]): void {
+  const ended = ringsOn(name, rings);
+  if (ended.length === 0) return;
+  report.host(name, `${order.isCheck ? 'would end' : 'ends'} ${endedText(ended)}`);
+  report.event({ event: 'rings-end', host: name, rings: ended });
+}
+
+const ringsOn = (host: HostName, rings: readonly LoadedRing[]): readonly string[] =>
+  rings.filter(({ hosts }) => hosts.includes(host)).map(({ ring }) => ring);
+
+const endedText = (rings: readonly string[]): string =>
+  `the loaded ${rings.length === 1 ? 'ring' : 'rings'} ${rings.join(', ')}`;
+
+function confirm(found: FoundPieces, rings: readonly LoadedRing[], isConfirmed: boolean): void {
+  const hosts = [...found].filter(([, { pieces }]) => pieces.length > 0).map(([{ name }]) => name);
   if (isConfirmed || hosts.length === 0) return;
-  throw new P4Error('REMOVAL_UNCONFIRMED', { hosts });
+  throw removalUnconfirmed(hosts, rings);
+}
+
+/** What a removal wants a word for: the hosts it empties, and on each the rings it ends. */
+export function removalUnconfirmed(hosts: readonly HostName[], rings: readonly LoadedRing[]): P4Error {
+  const ends = hosts.flatMap((host) => {
+    const ended = ringsOn(host, rings);
+    return ended.length === 0 ? [] : [`${host}: ${endedText(ended)}`];
+  });
+  return new P4Error('REMOVAL_UNCONFIRMED', { hosts, ends: ends.length === 0 ? 'no loaded ring' : ends });
 }
 
 /** Every file of ours outside our own folders, whatever kind of host it is. */
@@ -114,12 +165,16 @@ const ownFolders = (host: InventoryHost): readonly string[] => [
 /** Units that may run. */
 const runningUnits = [...unitNames.filter((name) => !name.includes('@')), hostLayout.trialUnit] as const;
 
+/** A line that is no piece. */
+const runningStage = 'a stage runs';
+
 /** One piece a line, in the order they are removed. */
 const findScript = (host: InventoryHost): string => `export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
 for unit in ${runningUnits.join(' ')}; do
   if systemctl cat "$unit" >/dev/null 2>&1 || systemctl is-active --quiet "$unit"; then echo "unit $unit"; fi
 done
 systemctl list-units --all --plain --no-legend 'p4-stage@*' | awk '{ print "unit " $1 }'
+if systemctl list-units --plain --no-legend --state=active 'p4-stage@*' | grep -q .; then echo '${runningStage}'; fi
 for path in ${[...strayFiles(host), ...ownFolders(host)].map(shellQuoted).join(' ')}; do
   if [ -e "$path" ] || [ -L "$path" ]; then echo "$path"; fi
 done

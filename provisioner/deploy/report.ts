@@ -5,7 +5,7 @@ import { progressBar, type Terminal } from '../terminal.ts';
 import { bytesText } from '../text-table.ts';
 import type { Change } from './difference.ts';
 import { phaseTexts, type PhaseName } from './phase.ts';
-import { recapLines, type Recap } from './recap.ts';
+import { recapHeading, recapLines, type Recap } from './recap.ts';
 
 /** An upload under way. */
 export interface UploadProgress {
@@ -26,6 +26,7 @@ export class Report {
   readonly #live = new Map<HostName, string>();
   readonly #uploads = new Map<HostName, { readonly startedAtMs: number; readonly resumedBytes: number }>();
   readonly #told = new Set<string>();
+  #current: PhaseName | null = null;
 
   constructor(terminal: Terminal, hosts: readonly HostName[], options: ReportOptions) {
     this.#terminal = terminal;
@@ -33,7 +34,13 @@ export class Report {
     this.#width = Math.max(0, ...hosts.map(({ length }) => length));
   }
 
+  /** The phase that was begun last, `null` before the first. */
+  get current(): PhaseName | null {
+    return this.#current;
+  }
+
   phase(phase: PhaseName): void {
+    this.#current = phase;
     this.#clearLive();
     this.#terminal.line(`${phase.toUpperCase().padEnd(11)} ${phaseTexts[phase]}`);
     this.#terminal.event({ event: 'phase', phase });
@@ -117,7 +124,7 @@ export class Report {
 
   recap(recaps: readonly Recap[]): void {
     this.#clearLive();
-    this.#terminal.line('RECAP');
+    this.#terminal.line(recapHeading(recaps, this.#options.isCheck));
     for (const line of recapLines(recaps)) this.#terminal.line(`  ${line}`);
     for (const recap of recaps) this.#terminal.event({ event: 'recap', ...recap });
   }

@@ -9,9 +9,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import type { TlsIdentity } from '../../protocol/tls-identity.ts';
-import { AgentClient } from '../agent-client.ts';
 import type { FleetHost } from '../fleet-file.ts';
 import type { Addresses } from './addresses-phase.ts';
+import { operatorAddressOf, withAgent } from './agent-access.ts';
 import { forgetFormer, keepFormer, makeAllChanges, putBack } from './change-phases.ts';
 import type { Deployment } from './deploy-order.ts';
 import { onHosts } from './fork.ts';
@@ -19,6 +19,7 @@ import { unitWords } from './former-state.ts';
 import { hostLayout } from '../host-layout.ts';
 import type { HostRun } from './host-run.ts';
 import type { PhaseName } from './phase.ts';
+import { beginPhase, tellFailures } from './telling.ts';
 
 export interface SwitchOrder {
   readonly addresses: Addresses;
@@ -27,28 +28,43 @@ export interface SwitchOrder {
 
 /** Hosts that fail are told at the host; those that were switched are then as they were before. */
 export async function switchHosts(deployment: Deployment, order: SwitchOrder): Promise<void> {
+  const { report, signal } = deployment;
+  const tell = (): void => {
+    report.note('Interrupted: what has begun is finished on every host, or taken back.');
+  };
+  signal.addEventListener('abort', tell, { once: true });
+  try {
+    await switchAll(deployment, order);
+  } finally {
+    signal.removeEventListener('abort', tell);
+  }
+}
+
+async function switchAll(deployment: Deployment, order: SwitchOrder): Promise<void> {
   const { hosts, report, order: asked } = deployment;
   const { phases, forks } = asked;
   const isAsked = (phase: PhaseName): boolean => phases.has(phase);
   if (isAsked('files')) {
-    report.phase('files');
+    beginPhase(deployment, 'files');
     await onHosts({ phase: 'files', hosts, forks }, keepFormer);
     if (!anyFailed(deployment)) await makeAllChanges(deployment, 'files');
     if (anyFailed(deployment)) return goBack(deployment, 'files');
   }
   if (isAsked('services')) {
-    report.phase('services');
+    beginPhase(deployment, 'services');
     for (const host of hosts) host.isSwitched = host.changesIn('services').length > 0;
     await makeAllChanges(deployment, 'services');
     await explainUnits(deployment);
     if (anyFailed(deployment)) return goBack(deployment, 'services');
   }
   if (isAsked('verify')) {
-    report.phase('verify');
+    beginPhase(deployment, 'verify');
     await onHosts({ phase: 'verify', hosts, forks }, (host) => proveAnswer(deployment, host, order));
     if (anyFailed(deployment)) return goBack(deployment, 'verify');
+    for (const host of hosts) host.end = 'answers';
   }
-  await onHosts({ phase: 'verify', hosts: hosts.filter(({ changes }) => changes.length > 0), forks }, forgetFormer);
+  const phase = report.current ?? 'verify';
+  await onHosts({ phase, hosts: hosts.filter(({ changes }) => changes.length > 0), forks }, forgetFormer);
 }
 
 const anyFailed = ({ hosts }: Deployment): boolean => hosts.some(({ hasFailed }) => hasFailed);
@@ -64,19 +80,23 @@ async function explainUnits({ hosts }: Deployment): Promise<void> {
 }
 
 /** All hosts have one release: where one host does not take the new one, none keeps it. */
-async function goBack({ hosts, report }: Deployment, phase: PhaseName): Promise<void> {
+async function goBack(deployment: Deployment, phase: PhaseName): Promise<void> {
+  const { hosts, report } = deployment;
+  tellFailures(deployment);
   await Promise.all(
     hosts
       .filter((host) => host.isConnected && host.changes.length > 0)
       .map(async (host) => {
         try {
           await putBack(host);
+          host.end = 'back';
           report.host(host.name, 'went back to what it had');
           report.event({ event: 'went-back', host: host.name });
         } catch (error) {
           if (!(error instanceof P4Error)) throw error;
           // It failed before, or fails now: the operator is told which state it was left in by its next deployment.
           host.fail(phase, error);
+          host.end = 'between';
           report.host(host.name, `could not go back: ${error.message}`);
         }
       }),
@@ -131,16 +151,15 @@ function notReached({ name }: HostRun, { address, port, network }: FleetHost, er
 
 /** `null` when the host's own agent answered, on this very machine. */
 async function answerOf(host: HostRun, entry: FleetHost, operator: TlsIdentity): Promise<P4Error | null> {
-  const address = entry.network?.operatorAddress ?? entry.address;
-  const client = AgentClient.connect({ host: host.name, address, port: entry.port, tls: operator });
+  const address = operatorAddressOf(host, entry);
   try {
-    const { machineId } = await client.call(['Agent', 'Describe'], {}, { deadlineMs: limits.answerMs });
+    const { machineId } = await withAgent({ host, at: { address, port: entry.port }, operator }, (client) =>
+      client.call(['Agent', 'Describe'], {}, { deadlineMs: limits.answerMs }),
+    );
     if (machineId === host.facts.machineId) return null;
     return new P4Error('LINK_WRONG_PEER', { host: host.name, address, machineId, expected: host.facts.machineId });
   } catch (error) {
-    if (!(error instanceof P4Error)) throw error;
+    if (!(error instanceof P4Error) || error.code === 'SSH_FORWARDING_REFUSED') throw error;
     return error;
-  } finally {
-    client.close();
   }
 }

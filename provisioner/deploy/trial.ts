@@ -9,8 +9,8 @@ import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import type { NetAddress } from '../../protocol/net-address.ts';
 import type { TlsIdentity } from '../../protocol/tls-identity.ts';
-import { AgentClient } from '../agent-client.ts';
 import { shellWords } from '../ssh/shell-quoting.ts';
+import { withAgent } from './agent-access.ts';
 import { agentConfigText } from './desired.ts';
 import type { Deployment } from './deploy-order.ts';
 import { unitWords } from './former-state.ts';
@@ -115,17 +115,20 @@ export function portIn(line: string): number | null {
 
 /** `null` when the agent answered as the host that it is. */
 async function answerOf({ host, operator }: TrialOrder, at: NetAddress, signal: AbortSignal): Promise<P4Error | null> {
-  const client = AgentClient.connect({ host: host.name, ...at, tls: operator });
   try {
-    await client.call(['Agent', 'Describe'], {}, { deadlineMs: limits.answerMs, signal });
+    await withAgent({ host, at, operator }, (client) =>
+      client.call(['Agent', 'Describe'], {}, { deadlineMs: limits.answerMs, signal }),
+    );
     return null;
   } catch (error) {
-    if (!(error instanceof P4Error) || error.code === 'CANCELLED') throw error;
+    if (!(error instanceof P4Error) || isNoAnswer(error)) throw error;
     return error;
-  } finally {
-    client.close();
   }
 }
+
+/** What says nothing of the release. */
+const isNoAnswer = ({ code }: P4Error): boolean =>
+  code === 'CANCELLED' || code === 'SSH_FORWARDING_REFUSED' || code === 'HOST_LOST';
 
 async function failed(host: HostRun, words: readonly string[]): Promise<P4Error> {
   const journal = await unitWords(host.session, trialUnit);

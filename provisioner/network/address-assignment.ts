@@ -49,7 +49,7 @@ function fastest(choosers: readonly Chooser[], question: AddressQuestion): Assig
   const [network] = networks.sort((one, other) => other.plan.slowest.bytesPerSecond - one.plan.slowest.bytesPerSecond);
   const atLeast = mixed.slowest.bytesPerSecond * clearly;
   const kept = formerPlan(choosers, question.former);
-  if (kept !== null && kept.slowest.bytesPerSecond >= atLeast)
+  if (kept !== null && (question.isInDoubt === true || kept.slowest.bytesPerSecond >= atLeast))
     return assigned(kept, (slowest, host) =>
       question.former.has(host) ? { kind: 'kept', slowest } : { kind: 'fastest-of-host', slowest },
     );

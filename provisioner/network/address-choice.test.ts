@@ -246,6 +246,7 @@ suite('addresses of a ring', () => {
         since: '2030-01-02T00:00:00Z',
         why: 'x',
         network,
+        ssh: null,
       };
     }),
     measurement: { at: '2030-01-02T00:00:00Z', cells: matrixOf(twoNetworks, onlyTwo) },

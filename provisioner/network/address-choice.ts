@@ -26,6 +26,8 @@ export interface AddressQuestion {
   readonly overrides: ReadonlyMap<HostName, Advertise>;
   /** What was chosen before. */
   readonly former: ReadonlyMap<HostName, string>;
+  /** That what was chosen before stays where it still serves, whatever is faster: the measurement is in doubt. */
+  readonly isInDoubt?: boolean;
   /** How the operator reaches a host, where that is an address: good enough for a fleet of one. */
   readonly sshAddresses: ReadonlyMap<HostName, string>;
 }

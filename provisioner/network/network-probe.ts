@@ -1,6 +1,7 @@
 /**
  * Measures a fleet's network: starts a probe program on every host, lets each try every address of every other, and
- * then sends bursts over the ways that proved good, never two at once over one host's network.
+ * then sends bursts over the ways that proved good, never two at once over one host's network. What is in doubt by them
+ * is measured again (`burst-repeats.ts`), in rounds, within a time that is set.
  *
  * Link-local addresses are tried only where a host has nothing better. The operator's machine takes part without
  * addresses of its own: where it reaches the agents is wanted, too.
@@ -10,6 +11,7 @@ import { hostName, type HostName } from '../../protocol/ids.ts';
 import type { Advertise } from '../../protocol/inventory.ts';
 import { canonicalIp } from '../../protocol/ip-address.ts';
 import { limits } from '../../protocol/limits.ts';
+import { burstsToRepeat, middleBursts, type BurstSamples, type RepeatQuestion } from './burst-repeats.ts';
 import { BurstSchedule } from './burst-schedule.ts';
 import { burstsBetween, reachTargets, withBursts, type Burst, type ReachTarget } from './measurement-plan.ts';
 import { ProbeClient, type ProbeProcess } from './probe-client.ts';
@@ -27,6 +29,8 @@ export interface NetworkProbe {
   /** Starts the program on the operator's machine; `null`: nobody asks what the operator reaches. */
   readonly operator: ProbedHost['start'] | null;
   readonly overrides: ReadonlyMap<HostName, Advertise>;
+  /** Where hosts are advertised so far, without a zone. */
+  readonly former: ReadonlyMap<HostName, string>;
   /** What is being done, and how far it is, 0 to 1. */
   readonly progress: (what: string, fraction: number) => void;
   readonly signal: AbortSignal;
@@ -35,6 +39,8 @@ export interface NetworkProbe {
 export interface NetworkMeasurement extends Measurement {
   /** By host. */
   readonly machineIds: ReadonlyMap<HostName, string>;
+  /** Whether nothing was in doubt when the time for repeats was over. Where not, hosts are not to be moved for it. */
+  readonly isSettled: boolean;
   /** The operator's attempts; their `from` is no host of the fleet. */
   readonly operatorCells: readonly ReachCell[];
 }
@@ -56,10 +62,12 @@ export async function measureNetwork(order: NetworkProbe): Promise<NetworkMeasur
     // Only where the others leave a host without an address.
     const linkLocal = await attempts(parties, reachTargets(names, plan, { unless: tried.filter(isFleet) }));
     const cells = [...tried, ...linkLocal];
-    const measured = await sentBursts(parties, burstsBetween(cells.filter(isFleet), plan));
+    const question = { ...plan, former: order.former, cells: cells.filter(isFleet) };
+    const { samples, isSettled } = await believedBursts(parties, question);
     return {
       candidates,
-      cells: withBursts(cells.filter(isFleet), measured),
+      isSettled,
+      cells: withBursts(question.cells, middleBursts(samples)),
       operatorCells: cells.filter((cell) => !isFleet(cell)),
       machineIds: new Map(probes.hosts.map(({ host, machineId }) => [host, machineId])),
     };
@@ -127,6 +135,33 @@ async function attempts({ probes, progress }: Parties, targets: readonly ReachTa
   };
   return (await Promise.all(from.map(ofProbe))).flat();
 }
+
+/** The first round is of all ways, the others of those that are in doubt. */
+async function believedBursts(
+  parties: Parties,
+  question: RepeatQuestion,
+): Promise<{ readonly samples: readonly BurstSamples[]; readonly isSettled: boolean }> {
+  const added = (samples: readonly BurstSamples[], sent: readonly Burst[]): readonly BurstSamples[] =>
+    samples.map(({ burst, outcomes }) => {
+      const outcome = sent.find((one) => isSameWay(one, burst))?.outcome ?? null;
+      return { burst, outcomes: outcome === null ? outcomes : [...outcomes, outcome] };
+    });
+  const ways = burstsBetween(question.cells, question);
+  let samples = added(
+    ways.map((burst) => ({ burst, outcomes: [] })),
+    await sentBursts(parties, ways),
+  );
+  const deadline = performance.now() + limits.probeRepeatsMs;
+  for (;;) {
+    const doubtful = burstsToRepeat(question, samples);
+    if (doubtful.length === 0) return { samples, isSettled: true };
+    if (performance.now() >= deadline) return { samples, isSettled: false };
+    samples = added(samples, await sentBursts(parties, doubtful));
+  }
+}
+
+const isSameWay = (one: Burst, other: Burst): boolean =>
+  one.from === other.from && one.to === other.to && one.address === other.address && one.zone === other.zone;
 
 async function sentBursts({ probes, progress }: Parties, bursts: readonly Burst[]): Promise<readonly Burst[]> {
   const byHost = new Map(probes.hosts.map((probe) => [probe.host, probe]));

@@ -4,8 +4,9 @@
  */
 import { P4Error } from '../../protocol/errors.ts';
 import type { HostName } from '../../protocol/ids.ts';
+import { runHostScript } from '../ssh/host-script.ts';
 import { shellQuoted } from '../ssh/shell-quoting.ts';
-import { scriptFailed, type StorePlace } from './host-store.ts';
+import type { StorePlace } from './host-store.ts';
 import { isOlder, versionText, type NativeNeeds, type Version } from './native-needs.ts';
 
 export interface HostLibraries {
@@ -42,12 +43,10 @@ ${libraries.map(({ name, versions }) => ['look', ...[name, ...versions].map(shel
 exit 0
 `;
 
-/** @throws HOST_SCRIPT_FAILED; those of the session */
+/** @throws those of `runHostScript` */
 export async function askLibraries({ session, signal }: StorePlace, needs: NativeNeeds): Promise<HostLibraries> {
-  const script = librariesScript(needs);
-  const { status, stdout, stderr } = await session.run({ script, ...(signal === undefined ? {} : { signal }) });
-  if (status !== 0) throw scriptFailed(session, 'look at its libraries', stderr);
-  return parseLibraries(stdout.toString('utf8'));
+  const order = { script: librariesScript(needs), ...(signal === undefined ? {} : { signal }) };
+  return parseLibraries(await runHostScript(session, 'look at its libraries', order));
 }
 
 export function parseLibraries(text: string): HostLibraries {

@@ -9,6 +9,7 @@
  * The scripts want a POSIX shell, coreutils and `find`; `gzip` only where compression pays.
  */
 import { P4Error } from '../../protocol/errors.ts';
+import { runHostScript } from '../ssh/host-script.ts';
 import { shellQuoted } from '../ssh/shell-quoting.ts';
 import type { Session } from '../ssh/session.ts';
 
@@ -82,24 +83,15 @@ fi
 echo ${endMark}
 `;
 
-/** @throws HOST_SCRIPT_FAILED, HOST_FACTS_UNREADABLE; those of the session */
+/** @throws HOST_FACTS_UNREADABLE; those of `runHostScript` */
 export async function surveyStore({ session, root, signal }: StorePlace, tree: string): Promise<HostStore> {
   const script = surveyScript(root, tree);
-  const { status, stdout, stderr } = await session.run({ script, ...(signal === undefined ? {} : { signal }) });
-  if (status !== 0) throw scriptFailed(session, 'look at the releases', stderr);
-  const store = parseStore(stdout.toString('utf8'));
+  const order = { script, ...(signal === undefined ? {} : { signal }) };
+  const store = parseStore(await runHostScript(session, 'look at the releases', order));
   if (store === null) {
     throw new P4Error('HOST_FACTS_UNREADABLE', { host: session.host, what: 'the files of its releases' });
   }
   return store;
-}
-
-/** The error of a script that ended badly; a full disk is told apart. */
-export function scriptFailed({ host }: Session, step: string, stderr: string): P4Error {
-  const says = stderr.trim().slice(-500);
-  if (/No space left on device|Disk quota exceeded/.test(stderr))
-    return new P4Error('HOST_DISK_FULL', { host, step, says });
-  return new P4Error('HOST_SCRIPT_FAILED', { host, step, says });
 }
 
 /** `null` where the text is no whole answer. */

@@ -9,8 +9,9 @@
  */
 import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
-import type { Session } from '../ssh/session.ts';
-import { parseStore, scriptFailed, surveyScript, surveyStore, type HostStore, type StorePlace } from './host-store.ts';
+import { runHostScript, scriptFailure } from '../ssh/host-script.ts';
+import type { RemoteOrder, Session } from '../ssh/session.ts';
+import { parseStore, surveyScript, surveyStore, type HostStore, type StorePlace } from './host-store.ts';
 import { releaseDrifts, type ReleaseDrift } from './release-drift.ts';
 import type { Release } from './release.ts';
 import { neededBytes, planShipment, touchedObjects, type Shipment, type ShipmentStream } from './shipment.ts';
@@ -97,8 +98,8 @@ class Sending {
     const touched = touchedObjects(this.#release, store);
     if (touched.length === 0) return new Set();
     const script = contentScript(this.#options.root, touched);
-    const stdout = await this.#run('read its files', { script: 'exec sh', input: Buffer.from(script) });
-    return new Set(stdout.toString('latin1').split('\n'));
+    const sound = await this.#run('read its files', { script: 'exec sh', input: Buffer.from(script) });
+    return new Set(sound.split('\n'));
   }
 
   #refuseFullDisk(shipment: Shipment, { freeBytes }: HostStore): void {
@@ -155,30 +156,18 @@ class Sending {
       `${script.slice(0, script.lastIndexOf('exit 0'))}\n${surveyScript(root, tree.tree)}\nexit 0\n}\n`,
     );
     const step = 'put the release together';
-    const { status, stdout, stderr } = await this.#session.run({
-      script: 'exec sh',
-      input,
-      signal: this.#options.signal,
-    });
-    if (status === damagedStatus) return 'damaged';
-    if (status !== 0) throw scriptFailed(this.#session, step, stderr);
-    const store = parseStore(stdout.toString('utf8'));
+    const result = await this.#session.run({ script: 'exec sh', input, signal: this.#options.signal });
+    if (result.status === damagedStatus) return 'damaged';
+    if (result.status !== 0) throw await scriptFailure(this.#session, step, result);
+    const store = parseStore(result.stdout.toString('utf8'));
     const left = store === null ? null : releaseDrifts(release, store);
     if (left?.length === 0) return 'sound';
-    const says =
-      left === null
-        ? 'no answer'
-        : left
-            .slice(0, 5)
-            .map(({ path, how }) => `${path}: ${how}`)
-            .join('; ');
-    throw scriptFailed(this.#session, step, says);
+    const said = left === null ? ['no answer'] : left.slice(0, 5).map(({ path, how }) => `${path}: ${how}`);
+    throw new P4Error('HOST_SCRIPT_FAILED', { host: this.#session.host, step, said });
   }
 
-  async #run(step: string, order: { script: string; input?: Uint8Array | AsyncIterable<Uint8Array> }): Promise<Buffer> {
-    const { status, stdout, stderr } = await this.#session.run({ ...order, signal: this.#options.signal });
-    if (status !== 0) throw scriptFailed(this.#session, step, stderr);
-    return stdout;
+  #run(step: string, order: Pick<RemoteOrder, 'script' | 'input'>): Promise<string> {
+    return runHostScript(this.#session, step, { ...order, signal: this.#options.signal });
   }
 }
 

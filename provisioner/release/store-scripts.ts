@@ -129,7 +129,7 @@ function treePart({ root, release, drifts, tree, hasGzip }: Installation): reado
   const inFolders = drifts.filter(({ path, how }) => how === 'content' && folders.has(path)).map(({ path }) => path);
   return [
     // Remains of runs that were interrupted.
-    `rm -rf -- releases/*.new releases/*.gone current.new`,
+    `rm -rf -- releases/*.new releases/*.gone`,
     `mkdir -p releases/${tree}`,
     `cd releases/${tree}`,
     `objects=${shellQuoted(`${root}/objects`)}`,
@@ -183,29 +183,13 @@ mv -T releases/${id}.new releases/${id}
 sync -f . 2>/dev/null || sync
 `;
 
-/** Exit status: the release that shall be used is not there. */
-export const absentStatus = 8;
-
-/** Prints what the link said before; it is switched by one rename. */
-export const activateScript = (root: string, id: string): string => `set -e
-cd ${shellQuoted(root)} 2>/dev/null && [ -d releases/${id} ] || exit ${absentStatus}
-former=$(readlink current || :)
-echo "$former"
-if [ "$former" = releases/${id} ]; then exit 0; fi
-rm -rf current.new
-ln -s releases/${id} current.new
-if [ -d current ] && [ ! -L current ]; then rm -rf current; fi
-mv -fT current.new current
-sync -f . 2>/dev/null || sync
-`;
-
 /** A release that goes is none from the first moment on; then the objects that nothing links to any more go. */
 export const pruneScript = (root: string, ids: readonly string[]): string => `set -e
 cd ${shellQuoted(root)} 2>/dev/null || exit 0
 for id in ${shellWords(...ids)}; do
   if [ -d "releases/$id" ]; then mv -T "releases/$id" "releases/$id.gone"; fi
 done
-rm -rf -- releases/*.gone releases/*.new incoming/* current.new
+rm -rf -- releases/*.gone releases/*.new incoming/*
 if [ -d objects ]; then find objects -type f -links 1 -exec rm -f {} +; fi
 `;
 

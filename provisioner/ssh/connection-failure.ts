@@ -71,12 +71,11 @@ export const unreachable = (
 export const lost = (hop: Hop, why: string, cause?: unknown): P4Error =>
   new P4Error('HOST_LOST', { host: hop.label, address: placeOf(hop), why }, cause);
 
+const hostKeyCodes = ['HOST_KEY_UNKNOWN', 'HOST_KEY_NOT_ACCEPTED', 'HOST_KEY_CHANGED', 'HOST_KEY_REVOKED'] as const;
+
 /** Whether a host could not be reached, or its key not be trusted: nothing was done on it. */
 export const isUnreachable = (error: unknown): error is P4Error =>
-  error instanceof P4Error &&
-  (['HOST_UNREACHABLE', 'HOST_KEY_UNKNOWN', 'HOST_KEY_CHANGED', 'HOST_KEY_REVOKED'] as readonly string[]).includes(
-    error.code,
-  );
+  error instanceof P4Error && ([...hostKeyCodes, 'HOST_UNREACHABLE'] as readonly string[]).includes(error.code);
 
 const placeOf = ({ address, port }: Hop): string =>
   address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;

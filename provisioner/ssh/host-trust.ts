@@ -49,13 +49,14 @@ export class HostTrust {
   /**
    * Returns when the key is trusted; one that is accepted is written down before.
    * @param blob the public key as the machine showed it
-   * @throws HOST_KEY_UNKNOWN, HOST_KEY_CHANGED, HOST_KEY_REVOKED, STATE_UNREADABLE, STATE_UNWRITABLE, STATE_BUSY
+   * @throws HOST_KEY_UNKNOWN, HOST_KEY_NOT_ACCEPTED, HOST_KEY_CHANGED, HOST_KEY_REVOKED, STATE_UNREADABLE, STATE_UNWRITABLE, STATE_BUSY
    */
   async verify(hop: Hop, blob: Buffer): Promise<void> {
     const shown = hostKey(blob);
     const verdict = verdictOf(await this.#entries(hop), hop.knownAs, shown);
     if (verdict.kind === 'known') return;
-    if (!isAccepted({ hop, shown, verdict, acceptance: this.#acceptance })) throw refusal(hop, shown, verdict);
+    const refusal = keyRefusal({ hop, shown, verdict, acceptance: this.#acceptance });
+    if (refusal !== null) throw refusal;
     const mine = this.#writing.then(() => this.#remember(hop.knownAs, shown));
     this.#writing = mine.catch(() => undefined);
     await mine;
@@ -88,42 +89,31 @@ export function withKey(text: string, name: string, key: HostKey): string {
   return [...kept, knownHostsLine(name, key), ''].join('\n');
 }
 
-interface Presented {
-  readonly hop: Hop;
+/** A key that is not known, and what the command line says. */
+export interface PresentedKey {
+  readonly hop: Pick<Hop, 'label' | 'knownAs'>;
   readonly shown: HostKey;
   readonly verdict: Exclude<HostKeyVerdict, { readonly kind: 'known' }>;
   readonly acceptance: KeyAcceptance;
 }
 
-function isAccepted({ hop, shown, verdict, acceptance }: Presented): boolean {
-  const isNamed = acceptance.fingerprints.some(
-    ({ host, fingerprint: named }) => host === hop.label && named === fingerprint(shown.blob),
-  );
-  switch (verdict.kind) {
-    case 'revoked':
-      return false;
-    case 'changed':
-      return isNamed;
-    case 'unknown':
-      return isNamed || acceptance.isNewAccepted;
-  }
-}
-
-function refusal(hop: Hop, shown: HostKey, verdict: Presented['verdict']): P4Error {
+/** `null` where the key is accepted. A host whose key was named has that one, whatever is said of new hosts. */
+export function keyRefusal({ hop, shown, verdict, acceptance }: PresentedKey): P4Error | null {
   const print = fingerprint(shown.blob);
+  const named = acceptance.fingerprints.filter(({ host }) => host === hop.label).map((each) => each.fingerprint);
   const facts = { host: hop.label, address: hop.knownAs, type: shown.type };
-  const option = `--accept-host-key ${hop.label}=${print}`;
-  switch (verdict.kind) {
-    case 'unknown':
-      return new P4Error('HOST_KEY_UNKNOWN', { ...facts, fingerprint: print, accept: option });
-    case 'changed':
-      return new P4Error('HOST_KEY_CHANGED', {
-        ...facts,
-        new: print,
-        known: verdict.known.map(({ key, place }) => `${fingerprint(key.blob)} ${key.type} in ${place}`),
-        accept: option,
-      });
-    case 'revoked':
-      return new P4Error('HOST_KEY_REVOKED', { ...facts, fingerprint: print, mark: verdict.by.place });
+  const accept = `--accept-host-key ${hop.label}=${print}`;
+  if (verdict.kind === 'revoked')
+    return new P4Error('HOST_KEY_REVOKED', { ...facts, fingerprint: print, mark: verdict.by.place });
+  if (named.includes(print)) return null;
+  const known =
+    verdict.kind === 'changed'
+      ? verdict.known.map(({ key, place }) => `${fingerprint(key.blob)} ${key.type} in ${place}`)
+      : [];
+  if (named.length > 0) {
+    const before = known.length > 0 ? { known } : {};
+    return new P4Error('HOST_KEY_NOT_ACCEPTED', { ...facts, shown: print, accepted: named, ...before, accept });
   }
+  if (verdict.kind === 'changed') return new P4Error('HOST_KEY_CHANGED', { ...facts, new: print, known, accept });
+  return acceptance.isNewAccepted ? null : new P4Error('HOST_KEY_UNKNOWN', { ...facts, fingerprint: print, accept });
 }

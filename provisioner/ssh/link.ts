@@ -43,7 +43,7 @@ export interface LinkOrder {
 
 /**
  * Connects and logs in. A connection that is cut before the server says who it is, is tried again.
- * @throws HOST_UNREACHABLE, HOST_KEY_UNKNOWN, HOST_KEY_CHANGED, HOST_KEY_REVOKED, SSH_KEY_UNUSABLE, SECRET_NOT_GIVEN, CANCELLED
+ * @throws HOST_UNREACHABLE, HOST_KEY_UNKNOWN, HOST_KEY_NOT_ACCEPTED, HOST_KEY_CHANGED, HOST_KEY_REVOKED, SSH_KEY_UNUSABLE, SECRET_NOT_GIVEN, CANCELLED
  */
 export async function openLink(order: LinkOrder): Promise<Link> {
   const { hop, trust, keys, signal } = order;
@@ -335,6 +335,10 @@ function standingLink({ hop, client, socket }: Standing): Link {
   };
   client.on('error', (error) => {
     reason ??= error;
+  });
+  // What runs over the machine before stays half open when the other side goes: it would be missed by its silence alone.
+  client.once('end', () => {
+    socket.destroy();
   });
   client.once('close', close);
   return {

@@ -1,6 +1,8 @@
 /** What the operator's ssh configuration says of a host: the part of ssh_config(5) that reaching it needs. */
 import { readdir } from 'node:fs/promises';
+import { homedir, userInfo } from 'node:os';
 import { basename, dirname, isAbsolute, join } from 'node:path';
+import process from 'node:process';
 
 import SSHConfig from 'ssh-config';
 
@@ -15,6 +17,13 @@ export interface Operator {
   readonly user: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
+
+/** Whoever runs this process. */
+export const presentOperator = (): Operator => ({
+  home: homedir(),
+  user: userInfo().username,
+  environment: process.env,
+});
 
 /** Only what is said; `null` and empty lists where nothing is. Paths are absolute. */
 export interface ConfiguredHost {

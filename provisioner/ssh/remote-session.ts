@@ -1,5 +1,6 @@
 /** Commands on one host over one connection. */
 import { randomBytes } from 'node:crypto';
+import type { Duplex } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import type { ClientChannel } from 'ssh2';
@@ -8,19 +9,23 @@ import { P4Error } from '../../protocol/errors.ts';
 import type { HostName } from '../../protocol/ids.ts';
 import type { Become } from '../../protocol/inventory.ts';
 import { limits } from '../../protocol/limits.ts';
+import type { NetAddress } from '../../protocol/net-address.ts';
 import { unlessAborted } from '../interrupt.ts';
 import { CommandSlots } from './command-slots.ts';
 import { fed, gathered, statusOf } from './command-streams.ts';
 import { EndWatch } from './end-watch.ts';
+import { forwardTo } from './forwarding.ts';
 import type { Link } from './link.ts';
 import { endingScript, scriptText, shellCommand, type Elevation, type Preamble } from './prelude.ts';
 import { RemoteCommand } from './remote-command.ts';
 import type { RemoteOrder, RemoteProcess, RemoteResult, Session } from './session.ts';
+import type { SshWay } from './ssh-way.ts';
 import type { SudoPasswords, SudoUser } from './sudo-passwords.ts';
 
 export interface SessionNeeds {
   readonly host: HostName;
   readonly link: Link;
+  readonly way: SshWay | null;
   /** A password file's path is absolute. */
   readonly become: Become;
   readonly passwords: SudoPasswords;
@@ -38,6 +43,7 @@ interface Running {
 
 export class RemoteSession implements Session {
   readonly host: HostName;
+  readonly way: SshWay | null;
   readonly #needs: SessionNeeds;
   readonly #slots = new CommandSlots(limits.sshCommands);
   readonly #running = new Set<Running>();
@@ -47,6 +53,7 @@ export class RemoteSession implements Session {
 
   constructor(needs: SessionNeeds) {
     this.host = needs.host;
+    this.way = needs.way;
     this.#needs = needs;
   }
 
@@ -89,6 +96,10 @@ export class RemoteSession implements Session {
         void this.#kill(running);
       },
     };
+  }
+
+  forward(at: NetAddress, signal: AbortSignal): Promise<Duplex> {
+    return forwardTo({ link: this.#needs.link, at, signal });
   }
 
   close(): Promise<void> {

@@ -5,7 +5,7 @@ import { P4Error } from '../../protocol/errors.ts';
 import { hostName } from '../../protocol/ids.ts';
 import type { Connection, InventoryHost } from '../../protocol/inventory.ts';
 import { OperatorConfig, type Operator } from './operator-config.ts';
-import { routeKey, routeTo, type Hop } from './route.ts';
+import { loginsTo, routeKey, routeOf, routeTo, type Hop } from './route.ts';
 
 const operator: Operator = { home: '/home/ops', user: 'ops', environment: { SSH_AUTH_SOCK: '/run/agent' } };
 
@@ -98,6 +98,26 @@ suite('the way to a host', () => {
       'bee: ops@bee.example.net:22',
       'ant: ops@ant.example.net:22',
     ]);
+  });
+
+  test('what is kept of it leads the same way, with key files found from anywhere', () => {
+    const target = { address: 'door', port: 23, user: null, key: { kind: 'file', path: 'keys/door' } } as const;
+    const gate = host('gate', { user: 'guest', jump: { kind: 'machine', target } });
+    const ant = host('ant', { jump: { kind: 'host', host: gate.name }, key: { kind: 'file', path: '~/ant' } });
+    const said = new OperatorConfig('Host door\n  User porter\n  ProxyJump zero\n', operator);
+    const rules = { operator, configured: said.of.bind(said) };
+    const map = { ...rules, inventory: { hosts: [ant, gate], monitoring: null }, inventoryFolder: '/fleet' };
+    const kept = loginsTo(ant, map);
+    assert.deepEqual(
+      kept.map(({ label, user, key }) => [label, user, key]),
+      [
+        ['door', null, { kind: 'file', path: '/fleet/keys/door' }],
+        ['gate', 'guest', { kind: 'agent' }],
+        ['ant', null, { kind: 'file', path: '/home/ops/ant' }],
+      ],
+    );
+    assert.deepEqual(routeOf(kept, rules), routeTo(ant, map));
+    assert.deepEqual(places(routeOf(kept, rules)).slice(0, 2), ['zero: ops@zero:22', 'door: porter@door:23']);
   });
 
   test('a circle is refused', () => {

@@ -10,6 +10,7 @@ import type { Inventory, InventoryHost, SshKey, SshTarget } from '../../protocol
 import { limits } from '../../protocol/limits.ts';
 import { knownHostsName } from './known-hosts.ts';
 import { absolutePath, type ConfiguredHost, type Operator } from './operator-config.ts';
+import type { SshLogin, SshWay } from './ssh-way.ts';
 
 /** One login on the way. */
 export interface Hop {
@@ -37,13 +38,17 @@ export interface KeyChoice {
   readonly agentSocket: string | null;
 }
 
+/** What the operator's own ssh configuration says. */
+export interface RouteRules {
+  readonly operator: Operator;
+  readonly configured: (alias: string) => ConfiguredHost;
+}
+
 /** What a route is found with. */
-export interface RouteMap {
+export interface RouteMap extends RouteRules {
   readonly inventory: Inventory;
   /** Absolute path; relative paths in the inventory start there. */
   readonly inventoryFolder: string;
-  readonly operator: Operator;
-  readonly configured: (alias: string) => ConfiguredHost;
 }
 
 const defaultKeyNames = ['id_ed25519', 'id_ecdsa', 'id_rsa'];
@@ -52,10 +57,25 @@ const defaultKeyNames = ['id_ed25519', 'id_ecdsa', 'id_rsa'];
  * The machines in the order in which they are passed; the last one is the host.
  * @throws SSH_CONFIG_UNUSABLE
  */
-export function routeTo(host: InventoryHost, map: RouteMap): readonly Hop[] {
-  const route = hostRoute(host, map, limits.sshHops);
+export const routeTo = (host: InventoryHost, map: RouteMap): readonly Hop[] => routeOf(loginsTo(host, map), map);
+
+/**
+ * The logins that the inventory names, the host's own last.
+ * @throws SSH_CONFIG_UNUSABLE where they are too many
+ */
+export const loginsTo = (host: InventoryHost, map: RouteMap): SshWay => inventoryLogins(host, map, limits.sshHops);
+
+/**
+ * As `routeTo`, from the logins: what the configuration says of them is filled in, with jumps before the first.
+ * @param logins at least one
+ * @throws SSH_CONFIG_UNUSABLE
+ */
+export function routeOf(logins: SshWay, rules: RouteRules): readonly Hop[] {
+  const [first, last] = [present(logins[0], 'a way has a login'), present(logins.at(-1), 'a way has a login')];
+  const before = configuredJumps(first.address, rules, limits.sshHops - logins.length);
+  const route = [...before, ...logins.map((login) => hopOf(login, rules))];
   const loop = route.find((hop, index) => route.some((other, at) => at < index && isSamePlace(hop, other)));
-  if (loop !== undefined) throw circle(host.name);
+  if (loop !== undefined) throw circle(last.label);
   return route;
 }
 
@@ -63,33 +83,37 @@ export function routeTo(host: InventoryHost, map: RouteMap): readonly Hop[] {
 export const routeKey = (hops: readonly Hop[]): string =>
   JSON.stringify(hops.map(({ address, port, user, keys, knownAs }) => [address, port, user, keys, knownAs]));
 
-function hostRoute(host: InventoryHost, map: RouteMap, left: number): readonly Hop[] {
+function inventoryLogins(host: InventoryHost, map: RouteMap, left: number): SshWay {
   const { connection, name } = host;
   const { jump } = connection;
   if (left <= 0) throw circle(name);
-  const last = hopOf({ label: name, target: connection }, map);
-  if (jump === null) return [...configuredJumps(connection.address, map, left - 1), last];
+  const last = loginOf(name, connection, map);
+  if (jump === null) return [last];
   switch (jump.kind) {
     case 'host': {
       const over = map.inventory.hosts.find((other) => other.name === jump.host);
-      return [...hostRoute(present(over, 'a jump host of a checked inventory is there'), map, left - 1), last];
+      return [...inventoryLogins(present(over, 'a jump host of a checked inventory is there'), map, left - 1), last];
     }
-    case 'machine': {
-      const { target } = jump;
-      const before = configuredJumps(target.address, map, left - 1);
-      return [...before, hopOf({ label: target.address, target }, map), last];
-    }
+    case 'machine':
+      if (left <= 1) throw circle(name);
+      return [loginOf(jump.target.address, jump.target, map), last];
   }
 }
 
+function loginOf(label: string, { address, port, user, key }: SshTarget, map: RouteMap): SshLogin {
+  const from = { home: map.operator.home, folder: map.inventoryFolder };
+  const absolute: SshKey = key.kind === 'file' ? { kind: 'file', path: absolutePath(key.path, from) } : key;
+  return { label, address, port, user, key: absolute };
+}
+
 /** The hops of a `ProxyJump`; the first may have one of its own. */
-function configuredJumps(alias: string, map: RouteMap, left: number): readonly Hop[] {
-  const { proxyJump } = map.configured(alias);
+function configuredJumps(alias: string, rules: RouteRules, left: number): readonly Hop[] {
+  const { proxyJump } = rules.configured(alias);
   if (proxyJump === null) return [];
   if (left <= 0) throw circle(alias);
   const targets = proxyJump.split(',').map((word) => jumpTarget(word.trim(), alias));
-  const before = configuredJumps(present(targets[0], 'a split text has a part').address, map, left - 1);
-  return [...before, ...targets.map((target) => hopOf({ label: target.address, target }, map))];
+  const before = configuredJumps(present(targets[0], 'a split text has a part').address, rules, left - 1);
+  return [...before, ...targets.map((target) => hopOf({ label: target.address, ...target }, rules))];
 }
 
 function jumpTarget(word: string, alias: string): SshTarget {
@@ -105,10 +129,11 @@ function jumpTarget(word: string, alias: string): SshTarget {
   };
 }
 
-function hopOf({ label, target }: { readonly label: string; readonly target: SshTarget }, map: RouteMap): Hop {
-  const configured = map.configured(target.address);
-  const { home, user } = map.operator;
-  const port = target.port === 22 ? (configured.port ?? 22) : target.port;
+function hopOf(login: SshLogin, rules: RouteRules): Hop {
+  const { label } = login;
+  const configured = rules.configured(login.address);
+  const { home, user } = rules.operator;
+  const port = login.port === 22 ? (configured.port ?? 22) : login.port;
   const { hostKeyAlias, hostName } = configured;
   const userFiles = configured.userKnownHostsFiles;
   const globalFiles = configured.globalKnownHostsFiles;
@@ -116,8 +141,8 @@ function hopOf({ label, target }: { readonly label: string; readonly target: Ssh
     label,
     address: hostName,
     port,
-    user: target.user ?? configured.user ?? user,
-    keys: keyChoice(target.key, configured, map),
+    user: login.user ?? configured.user ?? user,
+    keys: keyChoice(login.key, configured, rules.operator),
     knownAs: hostKeyAlias === null ? knownHostsName(hostName, port) : hostKeyAlias.toLowerCase(),
     knownHostsFiles: [
       ...(userFiles.length > 0 ? userFiles : [`${home}/.ssh/known_hosts`, `${home}/.ssh/known_hosts2`]),
@@ -126,13 +151,12 @@ function hopOf({ label, target }: { readonly label: string; readonly target: Ssh
   };
 }
 
-function keyChoice(key: SshKey, configured: ConfiguredHost, map: RouteMap): KeyChoice {
-  const { home, environment } = map.operator;
+function keyChoice(key: SshKey, configured: ConfiguredHost, { home, environment }: Operator): KeyChoice {
   const agentSocket = socketOf(configured, environment['SSH_AUTH_SOCK']);
   switch (key.kind) {
     case 'file':
       return {
-        files: [absolutePath(key.path, { home, folder: map.inventoryFolder })],
+        files: [key.path],
         isRequired: true,
         isOnlyFiles: true,
         agentSocket,

@@ -13,10 +13,10 @@ import type { StateFolder } from '../state-folder.ts';
 import { ClientKeys } from './client-keys.ts';
 import { HostTrust, type KeyAcceptance } from './host-trust.ts';
 import { LinkPool } from './link-pool.ts';
-import { openLink } from './link.ts';
+import { openLink, type Link } from './link.ts';
 import { absolutePath, OperatorConfig, type Operator } from './operator-config.ts';
 import { RemoteSession } from './remote-session.ts';
-import { routeTo, type RouteMap } from './route.ts';
+import { loginsTo, routeOf, routeTo, type Hop, type RouteMap } from './route.ts';
 import type { SecretPrompt } from './secret-prompt.ts';
 import type { Session } from './session.ts';
 import { SudoPasswords } from './sudo-passwords.ts';
@@ -48,13 +48,18 @@ export type OpenedHost =
   | { readonly kind: 'open'; readonly host: InventoryHost; readonly session: Session }
   | { readonly kind: 'failed'; readonly host: InventoryHost; readonly error: P4Error };
 
-/** @throws STATE_UNREADABLE, SSH_CONFIG_UNUSABLE where the operator's ssh configuration cannot be read */
+/**
+ * @throws SSH_CONFIG_UNUSABLE where the operator's ssh configuration cannot be read; INVALID_ARGUMENT where a key is
+ *   accepted for a machine that is on no way
+ */
 export async function sshContext(needs: SshContextNeeds): Promise<SshContext> {
   const { inventory, inventoryFile, state, acceptance, operator, prompt, signal } = needs;
   const config = await OperatorConfig.read(operator);
   const configured = config.of.bind(config);
+  const map: RouteMap = { inventory, inventoryFolder: dirname(inventoryFile), operator, configured };
+  refuseStrayAcceptance(acceptance, map);
   return {
-    map: { inventory, inventoryFolder: dirname(inventoryFile), operator, configured },
+    map,
     trust: new HostTrust(state.knownHostsFile, acceptance),
     keys: new ClientKeys(prompt),
     passwords: new SudoPasswords(prompt),
@@ -64,18 +69,65 @@ export async function sshContext(needs: SshContextNeeds): Promise<SshContext> {
 }
 
 /**
- * @throws HOST_UNREACHABLE, HOST_KEY_UNKNOWN, HOST_KEY_CHANGED, HOST_KEY_REVOKED, SSH_KEY_UNUSABLE, SSH_CONFIG_UNUSABLE,
- *   SECRET_NOT_GIVEN, CANCELLED
+ * A key that is accepted for a name that no machine has would be passed over silently.
+ * @throws INVALID_ARGUMENT
+ */
+function refuseStrayAcceptance({ fingerprints }: KeyAcceptance, map: RouteMap): void {
+  if (fingerprints.length === 0) return;
+  const labels = new Set(map.inventory.hosts.flatMap((host) => labelsTo(host, map)));
+  const stray = fingerprints.find(({ host }) => !labels.has(host));
+  if (stray === undefined) return;
+  const expected = `one of ${[...labels].sort().join(', ')}`;
+  throw new P4Error('INVALID_ARGUMENT', { option: '--accept-host-key', found: stray.host, expected });
+}
+
+/** A way that cannot be found is told when it is taken. */
+function labelsTo(host: InventoryHost, map: RouteMap): readonly string[] {
+  try {
+    return routeTo(host, map).map(({ label }) => label);
+  } catch (error) {
+    if (error instanceof P4Error) return [host.name];
+    throw error;
+  }
+}
+
+/**
+ * @throws HOST_UNREACHABLE, HOST_KEY_UNKNOWN, HOST_KEY_NOT_ACCEPTED, HOST_KEY_CHANGED, HOST_KEY_REVOKED,
+ *   SSH_KEY_UNUSABLE, SSH_CONFIG_UNUSABLE, SECRET_NOT_GIVEN, CANCELLED
  */
 export async function openSession(host: InventoryHost, context: SshContext): Promise<Session> {
-  const { map, pool, trust, keys, passwords, signal } = context;
-  const route = routeTo(host, map);
+  const { map, passwords } = context;
+  const logins = loginsTo(host, map);
+  const route = routeOf(logins, map);
+  const { link, release } = await openRoute(route, context);
+  const become = absoluteBecome(host.connection.become, map);
+  return new RemoteSession({
+    host: host.name,
+    link,
+    way: route.length > 1 ? logins : null,
+    become,
+    passwords,
+    release,
+  });
+}
+
+/** What a link over a route is opened with. */
+export type LinkContext = Pick<SshContext, 'pool' | 'trust' | 'keys' | 'signal'>;
+
+/** A link to the last machine of a route. */
+export interface RouteEnd {
+  readonly link: Link;
+  /** Lets go of the machines before; to be called once, after the link has ended. */
+  readonly release: () => Promise<void>;
+}
+
+/** @throws as `openSession` does */
+export async function openRoute(route: readonly Hop[], context: LinkContext): Promise<RouteEnd> {
+  const { pool, trust, keys, signal } = context;
   const hop = present(route.at(-1), 'a route ends at its host');
   const way = await pool.take(route.slice(0, -1), { trust, keys, signal });
   try {
-    const link = await openLink({ hop, over: way.over, trust, keys, signal });
-    const become = absoluteBecome(host.connection.become, map);
-    return new RemoteSession({ host: host.name, link, become, passwords, release: way.release });
+    return { link: await openLink({ hop, over: way.over, trust, keys, signal }), release: way.release };
   } catch (error) {
     await way.release();
     throw error;

@@ -3,9 +3,11 @@
  *
  * Opening one is in `session-opening.ts`; nothing else makes one.
  */
-import type { Readable, Writable } from 'node:stream';
+import type { Duplex, Readable, Writable } from 'node:stream';
 
 import type { HostName } from '../../protocol/ids.ts';
+import type { NetAddress } from '../../protocol/net-address.ts';
+import type { SshWay } from './ssh-way.ts';
 
 export interface RemoteOrder {
   /**
@@ -47,6 +49,8 @@ export interface RemoteProcess {
 
 export interface Session {
   readonly host: HostName;
+  /** How ssh comes to the host, where it has to pass others; `null` for a direct connection. */
+  readonly way: SshWay | null;
   /**
    * Resolves with any exit status of the script.
    * @throws HOST_LOST, HOST_TIMEOUT, CANCELLED, BECOME_NEEDS_PASSWORD, BECOME_REFUSED
@@ -54,6 +58,11 @@ export interface Session {
   run(order: RemoteOrder): Promise<RemoteResult>;
   /** @throws as `run` does */
   start(order: Omit<RemoteOrder, 'input' | 'timeoutMs'>): Promise<RemoteProcess>;
+  /**
+   * A connection to the host's agent that the host itself makes, to any of its addresses.
+   * @throws AGENT_UNREACHABLE, SSH_FORWARDING_REFUSED, HOST_LOST, CANCELLED
+   */
+  forward(at: NetAddress, signal: AbortSignal): Promise<Duplex>;
   /** Ends what still runs and closes the connection; jump connections close when the last session over them does. */
   close(): Promise<void>;
 }

@@ -138,6 +138,6 @@ async function configure({ host, address, privileges, state }: AgentHostOptions)
   await host.putFile(pki.certificate, await readFile(paths.certificate));
   await host.putFile(pki.key, await readFile(paths.key), agentOnly);
   const since = new Date().toISOString();
-  const entry = { name, address, port, certificateName: name, since, why: 'a test', network: null };
+  const entry = { name, address, port, certificateName: name, since, why: 'a test', network: null, ssh: null };
   await changeFleet(state, (hosts) => [...hosts, entry]);
 }

@@ -6,10 +6,11 @@ import { after, before, suite, test } from 'node:test';
 import { diagnose } from '../../transport/connection-diagnosis.ts';
 import { eventually } from '../fixture/eventually.ts';
 import { driftsOf } from './host-drift.ts';
-import { OperatorDesk } from './operator-desk.ts';
+import { OperatorDesk, type Deployed } from './operator-desk.ts';
 import { TestHosts } from './test-hosts.ts';
 
 const names = ['ant', 'bee', 'cat'] as const;
+const mib = 1024 ** 2;
 const checkout = join(import.meta.dirname, '../../..');
 /** A round takes some eight seconds; `npm run prove:drift` does twenty. */
 const driftRounds = Number(process.env['P4_DRIFT_ROUNDS'] ?? 5);
@@ -69,6 +70,11 @@ suite('deploy on real hosts', () => {
   test('a check of bare hosts changes nothing, and the run changes just what it said', async (context) => {
     const check = (await desk.deploy('--check')).succeeded();
     for (const name of names) assert.equal((await fleet.host(name).exec('ls -d /opt/p4 /etc/p4')).stdout, '');
+    assert.deepEqual(
+      (await desk.deploy('--tags', 'files,services')).failures,
+      names.map((name) => `${name}: RELEASE_NOT_SENT`),
+      'what is not there is not switched to',
+    );
     const run = (await desk.deploy()).succeeded();
     assert.deepEqual(run.changes, check.changes);
     context.diagnostic(`fresh deploy of ${names.length} hosts: ${(run.end.durationMs / 1000).toFixed(1)} s`);
@@ -115,15 +121,94 @@ suite('deploy on real hosts', () => {
       'inventory.yaml',
       inventory().replace('become: sudo }', 'become: sudo, variables: { ports: { metrics: 7411 } } }'),
     );
+    const checked = await desk.deploy('--check');
     const refused = await desk.deploy();
-    assert.equal(refused.end.exit, 3);
+    for (const { end, failures } of [checked, refused]) {
+      assert.equal(end.exit, 3);
+      assert.deepEqual(
+        failures,
+        names.map((name) => `${name}: RINGS_WOULD_STOP`),
+      );
+    }
+    const isRestart = (change: string): boolean => /^ant: p4-agent\.service: .*restart$/.test(change);
+    assert.ok(checked.changes.some(isRestart), 'a check shows what it found all the same');
+    assert.deepEqual(refused.changes, []);
     assert.deepEqual(
-      refused.failures,
-      names.map((name) => `${name}: RINGS_WOULD_STOP`),
+      refused.of('left').map(({ state }) => state),
+      ['untouched', 'untouched', 'untouched'],
+    );
+    assert.deepEqual(
+      (await desk.deploy('--check', '--restart-rings'))
+        .succeeded()
+        .of('rings-end')
+        .map(({ rings }) => rings),
+      [['three'], ['three'], ['three']],
     );
     assert.deepEqual(await agentStarts(), starts);
     assert.equal(await infer(), text);
     desk.write('inventory.yaml', inventory());
+  });
+
+  test('a removal names the rings it would end; agents for local use stay out of the fleet', async () => {
+    const removal = (await desk.deploy('--check', '--remove')).succeeded();
+    assert.deepEqual(
+      removal.of('rings-end').map(({ host, rings }) => [host, rings]),
+      names.map((name) => [name, ['three']]),
+    );
+    const unconfirmed = await desk.deploy('--remove', '--limit', 'bee');
+    assert.equal(unconfirmed.end.exit, 2);
+    const error = JSON.parse(unconfirmed.end.err) as { code: string; facts: unknown };
+    assert.equal(error.code, 'REMOVAL_UNCONFIRMED');
+    assert.deepEqual(error.facts, { hosts: ['bee'], ends: ['bee: the loaded ring three'] });
+    const local = await desk.run('agents', '--json');
+    assert.equal(local.exit, 2, local.out);
+    assert.match(local.err, /"STATE_FOLDER_DEPLOYED"/);
+    desk.write('inventory.yaml', inventory().replace(/ {2}cat: .*\n/, ''));
+    const without = (await desk.deploy('--check')).succeeded();
+    assert.deepEqual(
+      without.of('stray-host').map(({ host }) => host),
+      ['cat'],
+    );
+    desk.write('inventory.yaml', inventory());
+    assert.deepEqual((await desk.deploy('--check')).of('stray-host'), []);
+  });
+
+  test('a load that does not fit, or finds two models, is refused before anything moves', async () => {
+    const bee = fleet.host('bee');
+    const refused = async (code: string, text: string): Promise<Readonly<Record<string, unknown>>> => {
+      const { exit, err } = await desk.run('load', desk.write('refused.yaml', text), '--json');
+      const error = JSON.parse(err) as { code: string; exit: number; facts: Readonly<Record<string, unknown>> };
+      assert.equal(error.code, code, err);
+      assert.equal(exit, error.exit);
+      return error.facts;
+    };
+    const refusedPlan = readFileSync(plan, 'utf8')
+      .replace('three', 'refused')
+      .replace('0-1', '0-2')
+      .replace('2-3', '3');
+    const slices = '/var/lib/p4/slices';
+    await bee.mountSmall(slices, mib);
+    try {
+      const { shortfalls } = await refused('PLAN_DOES_NOT_FIT', refusedPlan);
+      const [disk = '', ...others] = shortfalls as readonly string[];
+      assert.match(disk, /^bee: disk short by .* needed, .* free\)$/);
+      assert.deepEqual(others, []);
+      assert.equal(await bee.run(`ls ${slices}`), '', 'nothing has begun to come');
+    } finally {
+      await bee.run(`umount ${slices}`);
+    }
+    const model = readFileSync(join(checkout, 'plans/stories.gguf'));
+    const another = Uint8Array.from(model);
+    another.set([(another.at(-1) ?? 0) ^ 1], another.length - 1);
+    for (const name of names) await fleet.host(name).putFile('/srv/model.gguf', name === 'bee' ? another : model);
+    const onHosts = refusedPlan.replace(/^model: .*$/m, 'model: { path: /srv/model.gguf, on: hosts }');
+    const { path, hashes } = await refused('MODEL_DIFFERS', onHosts);
+    assert.equal(path, '/srv/model.gguf');
+    const [ofAnt = '', ofBee = '', ofCat = ''] = (hashes as readonly string[]).map((text) => text.split(' ')[2]);
+    assert.equal(ofAnt, ofCat);
+    assert.notEqual(ofAnt, ofBee);
+    for (const name of names) await fleet.host(name).run('rm /srv/model.gguf');
+    assert.equal((await desk.run('status')).exit, 0);
   });
 
   test('a release that cannot start is switched to nowhere, and the ring goes on', async () => {
@@ -173,6 +258,30 @@ suite('deploy on real hosts', () => {
     assert.deepEqual((await desk.deploy('--check')).succeeded().changes, []);
   });
 
+  test('a signal ends a run with a recap that says what each host is left with', async () => {
+    const states = (run: Deployed): readonly unknown[] => run.of('left').map(({ state }) => state);
+    const starts = await agentStarts();
+    const ports = 'become: sudo, variables: { ports: { metrics: 7411 } } }';
+    desk.write('inventory.yaml', inventory().replace('become: sudo }', ports));
+    const early = await desk.deployUntil('facts', 'SIGINT');
+    assert.equal(early.end.exit, 130, early.end.err);
+    assert.deepEqual(states(early), ['untouched', 'untouched', 'untouched']);
+    assert.equal(early.of('recap').length, 3);
+    assert.deepEqual(await agentStarts(), starts);
+    const late = await desk.deployUntil('files', 'SIGINT');
+    assert.equal(late.end.exit, 130, late.end.err);
+    assert.deepEqual(states(late), ['answers', 'answers', 'answers'], 'what has begun is finished');
+    assert.equal(late.of('recap').length, 3);
+    assert.deepEqual((await desk.deploy('--check')).succeeded().changes, []);
+    desk.write('inventory.yaml', inventory());
+    const killed = await desk.deployUntil('release', 'SIGKILL');
+    assert.equal(killed.end.exit, -1);
+    assert.equal((await fleet.host('ant').exec('test -e /opt/p4/deploy.lock')).status, 0);
+    const next = (await desk.deploy()).succeeded();
+    assert.equal(next.of('lock-taken-over').length, 1, 'the lock of the state folder is nobody’s any more');
+    assert.deepEqual((await desk.deploy('--check')).succeeded().changes, []);
+  });
+
   test('drift is predicted exactly, and mended', async () => {
     for (let round = 0; round < driftRounds; round += 1) {
       const name = names[round % names.length] ?? 'ant';
@@ -195,16 +304,24 @@ suite('deploy on real hosts', () => {
       // The first has something to send, and so is not done before the second asks.
       await fleet.host('cat').run('rm -rf /opt/p4/objects /opt/p4/releases');
       const first = desk.deploy();
-      await eventually(async () => (await fleet.host('ant').exec('test -e /opt/p4/deploy.lock')).status === 0, {
-        what: 'a lock',
+      await eventually(async () => (await fleet.host('cat').exec('test -e /opt/p4/deploy.lock')).status === 0, {
+        what: 'a lock on the last host',
       });
       const second = await other.deploy();
       assert.equal(second.end.exit, 3);
-      assert.deepEqual(second.failures, ['ant: HOST_LOCKED']);
-      assert.match((second.of('host-failed')[0]?.['facts'] as { by: string }).by, /@.*, process \d+/);
+      assert.deepEqual(
+        second.failures,
+        names.map((name) => `${name}: HOST_LOCKED`),
+      );
+      for (const { phase, facts } of second.of('host-failed')) {
+        assert.equal(phase, 'lock');
+        assert.match((facts as { by: string }).by, /@.*, process \d+/);
+        assert.ok(Date.now() - Date.parse((facts as { since: string }).since) < 120_000);
+      }
       (await first).succeeded();
       await fleet.host('bee').run('echo "{}" >/opt/p4/deploy.lock');
-      assert.deepEqual((await desk.deploy()).failures, ['bee: HOST_LOCKED']);
+      for (const options of [['--check'], []])
+        assert.deepEqual((await desk.deploy(...options)).failures, ['bee: HOST_LOCKED'], options.join());
       (await desk.deploy('--force-unlock')).succeeded();
     } finally {
       other.remove();

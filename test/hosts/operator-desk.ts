@@ -1,6 +1,6 @@
 /** For tests on real hosts: an operator's machine, with a folder of its own and the commands as a user runs them. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
@@ -35,7 +35,12 @@ export class OperatorDesk {
     return path;
   }
 
-  async run(...words: readonly string[]): Promise<DeskCommand> {
+  run(...words: readonly string[]): Promise<DeskCommand> {
+    return this.#run(words, () => undefined);
+  }
+
+  /** @param heard is given the command and all that it has said so far, each time it says more */
+  async #run(words: readonly string[], heard: (child: ChildProcess, out: string) => void): Promise<DeskCommand> {
     const startedAtMs = performance.now();
     const child = spawn(process.execPath, ['--enable-source-maps', this.program, ...words], {
       cwd: this.folder,
@@ -48,7 +53,10 @@ export class OperatorDesk {
       },
     });
     let [out, err] = ['', ''];
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text));
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      out += text;
+      heard(child, out);
+    });
     child.stderr.setEncoding('utf8').on('data', (text: string) => (err += text));
     const exit = await new Promise<number>((resolve) => {
       child.once('close', (status) => {
@@ -60,8 +68,21 @@ export class OperatorDesk {
 
   /** Deploys with `--json`. */
   async deploy(...options: readonly string[]): Promise<Deployed> {
-    const words = ['deploy', this.inventory, '--json', '--accept-new-host-keys', ...options];
-    return new Deployed(await this.run(...words));
+    return new Deployed(await this.run(...this.#deployWords(options)));
+  }
+
+  /** Deploys, and sends a signal as soon as a phase begins. */
+  async deployUntil(phase: string, signal: NodeJS.Signals, ...options: readonly string[]): Promise<Deployed> {
+    let isSent = false;
+    const end = await this.#run(this.#deployWords(options), (child, out) => {
+      if (isSent || !out.includes(`{"event":"phase","phase":"${phase}"}`)) return;
+      isSent = child.kill(signal);
+    });
+    return new Deployed(end);
+  }
+
+  #deployWords(options: readonly string[]): readonly string[] {
+    return ['deploy', this.inventory, '--json', '--accept-new-host-keys', ...options];
   }
 
   remove(): void {

@@ -15,7 +15,7 @@ const names = ['ant', 'bee'] as const;
 type Name = (typeof names)[number];
 const checkout = join(import.meta.dirname, '../../..');
 /** A kill and the ring's return take some four seconds; `npm run prove:kills` does fifty. */
-const kills = Number(process.env['P4_KILLS'] ?? 8);
+const kills = Number(process.env['P4_KILLS'] ?? 6);
 const seed = Number(process.env['P4_SEED'] ?? 1);
 
 /** What each of the sessions asks, greedy and seeded. */
@@ -43,6 +43,16 @@ suite('a fleet whose stages and agents are killed', () => {
     const { exit, out, err } = await tell(of, ask, tokens);
     assert.equal(exit, 0, err);
     return out;
+  };
+  /** What comes while an agent is down is refused, and admitted when it is asked again. */
+  const toldInTheEnd = async (of: string, ask: readonly string[], tokens: number): Promise<string> => {
+    for (;;) {
+      const { exit, out, err } = await tell(of, ask, tokens);
+      if (exit === 0) return out;
+      assert.equal(out, '', err);
+      assert.match(err, /AGENT_UNREACHABLE|AGENT_STOPPING|RING_EMPTY|RING_NOT_READY|AGENT_RESTARTED/);
+      await delay(200);
+    }
   };
   const isReady = async (of: string): Promise<boolean> => (await desk.run('status', of)).exit === 0;
   const untilReady = (of: string): Promise<void> =>
@@ -93,10 +103,10 @@ suite('a fleet whose stages and agents are killed', () => {
 
   for (const name of names) {
     test(`the agent of ${name} is killed: its stages are taken up with their weights, and the story goes on`, async () => {
-      const undisturbed = await told(plan, asks[0], 300);
+      const undisturbed = await told(plan, asks[0], 900);
       const before = await Promise.all(names.map(stages));
       const former = await agentPid(name);
-      const telling = tell(plan, asks[0], 300);
+      const telling = tell(plan, asks[0], 900);
       await eventually(async () => /[1-9] requests? running/.test((await desk.run('status', plan)).out), {
         what: 'the story is told',
       });
@@ -112,7 +122,7 @@ suite('a fleet whose stages and agents are killed', () => {
   }
 
   test(`${kills} random kills under ${asks.length} sessions: every story is its undisturbed twin`, async (context) => {
-    const tokens = 600;
+    const tokens = 400;
     const twins: string[] = [];
     for (const ask of asks) twins.push(await told(plan, ask, tokens));
     const calmTwin = await told(calm, asks[0], 30);
@@ -120,14 +130,14 @@ suite('a fleet whose stages and agents are killed', () => {
     let [stories, calmStories] = [0, 0];
     const tellOn = async (of: number): Promise<void> => {
       while (!isOver) {
-        assert.equal(await told(plan, asks[of] ?? [], tokens), twins[of]);
+        assert.equal(await toldInTheEnd(plan, asks[of] ?? [], tokens), twins[of]);
         stories += 1;
       }
     };
     // Kills of the other ring's stages do not reach it; those of agents, which both share, it survives as well.
     const tellCalmly = async (): Promise<void> => {
       while (!isOver) {
-        assert.equal(await told(calm, asks[0], 30), calmTwin);
+        assert.equal(await toldInTheEnd(calm, asks[0], 30), calmTwin);
         calmStories += 1;
       }
     };

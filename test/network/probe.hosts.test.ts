@@ -30,6 +30,7 @@ async function measured(lab: Lab, overrides: Overrides = none): Promise<NetworkM
     hosts: lab.hosts.map((host) => lab.probed(host)),
     operator: null,
     overrides,
+    former: new Map(),
     progress: () => undefined,
     signal: AbortSignal.timeout(60_000),
   });

@@ -17,13 +17,9 @@ import { suite, test } from 'node:test';
 
 import { present } from '../../protocol/assert.ts';
 import { type Release } from '../../provisioner/release/release.ts';
-import {
-  activateRelease,
-  currentRelease,
-  pruneReleases,
-  verifyRelease,
-} from '../../provisioner/release/release-switch.ts';
-import { code, ReleaseStore, smallBytes } from './release-store.ts';
+import { pruneReleases, verifyRelease } from '../../provisioner/release/host-releases.ts';
+import { releaseInUse, useRelease } from './current-release.ts';
+import { ReleaseStore, smallBytes } from './release-store.ts';
 
 suite('a release that was changed on the host', () => {
   type Change = (path: (name: string) => string, store: ReleaseStore, release: Release) => void;
@@ -122,7 +118,7 @@ suite('a release that was changed on the host', () => {
       const store = new ReleaseStore(context, smallBytes);
       const release = await store.release();
       await store.send(release);
-      await activateRelease(store.place, release.id);
+      await useRelease(store.place, release.id);
       const before = store.session.sentBytes;
       change((path) => store.at(release, path), store, release);
       assert.deepEqual(await verifyRelease(store.place, release), expected);
@@ -130,7 +126,7 @@ suite('a release that was changed on the host', () => {
       assert.ok(store.session.sentBytes - before < 64 * 1024, 'the large file stays');
       assert.deepEqual(await verifyRelease(store.place, release), []);
       store.expectWhole(release);
-      assert.equal(await currentRelease(store.place), release.id);
+      assert.equal(releaseInUse(store.place), `releases/${release.id}`);
     });
   }
 
@@ -147,20 +143,25 @@ suite('a release that was changed on the host', () => {
 suite('the release in use', () => {
   test('is switched at once, and says which was before it', async (context) => {
     const store = new ReleaseStore(context, smallBytes);
-    await assert.rejects(activateRelease(store.place, '0123456789abcdef'), code('RELEASE_NOT_SENT'));
     const first = await store.release();
     await store.send(first);
-    assert.equal(await currentRelease(store.place), null);
-    assert.deepEqual(await activateRelease(store.place, first.id), { former: null, isChanged: true });
-    assert.deepEqual(await activateRelease(store.place, first.id), { former: first.id, isChanged: false });
+    assert.equal(existsSync(join(store.root, 'current')), false);
+    const link = join(store.root, 'current');
+    assert.deepEqual(await useRelease(store.place, first.id), [`link ${link}: releases/${first.id}`]);
+    assert.deepEqual(await useRelease(store.place, first.id), []);
     store.contents.set('dist/empty.js', Buffer.from('no longer'));
     const second = await store.release();
     await store.send(second);
     assert.equal(readFileSync(join(store.root, 'current/dist/empty.js'), 'utf8'), '');
-    assert.deepEqual(await activateRelease(store.place, second.id), { former: first.id, isChanged: true });
+    assert.deepEqual(await useRelease(store.place, second.id), [
+      `link ${link}: releases/${first.id} -> releases/${second.id}`,
+    ]);
     assert.equal(readFileSync(join(store.root, 'current/dist/empty.js'), 'utf8'), 'no longer');
-    await assert.rejects(activateRelease(store.place, '0123456789abcdef'), code('RELEASE_NOT_SENT'));
-    assert.equal(await currentRelease(store.place), second.id);
+    assert.equal(releaseInUse(store.place), `releases/${second.id}`);
+    rmSync(link);
+    mkdirSync(join(link, 'dist'), { recursive: true });
+    assert.deepEqual(await useRelease(store.place, second.id), [`link ${link}: releases/${second.id}`]);
+    assert.equal(releaseInUse(store.place), `releases/${second.id}`, 'also where a folder stood');
   });
 
   test('and the newest stay when old ones go, with the objects that they have', async (context) => {
@@ -174,18 +175,18 @@ suite('the release in use', () => {
       releases.push(release);
     }
     const [first, second, third, fourth] = releases.map(({ id }) => id);
-    await activateRelease(store.place, present(first, 'there are four'));
+    await useRelease(store.place, present(first, 'there are four'));
     mkdirSync(join(store.root, 'releases', `${String(first)}.new`));
     writeFileSync(join(store.root, 'incoming', 'left'), 'x');
     linkSync(join(store.root, 'incoming', 'left'), join(store.root, 'objects', 'f'.repeat(64)));
 
-    assert.deepEqual(await pruneReleases(store.place, { keep: 1, inUse: [present(second, 'there are four')] }), [
-      third,
-    ]);
-    assert.deepEqual(readdirSync(join(store.root, 'releases')).sort(), [first, second, fourth].sort());
+    assert.deepEqual(await pruneReleases(store.place, 1), [third, second]);
+    assert.deepEqual(readdirSync(join(store.root, 'releases')).sort(), [first, fourth].sort());
     assert.deepEqual(readdirSync(join(store.root, 'incoming')), []);
     const kept = new Set(
-      releases.filter(({ id }) => id !== third).flatMap(({ files }) => files.map(({ sha256 }) => sha256)),
+      releases
+        .filter(({ id }) => id === first || id === fourth)
+        .flatMap(({ files }) => files.map(({ sha256 }) => sha256)),
     );
     assert.deepEqual(readdirSync(join(store.root, 'objects')).sort(), [...kept].sort());
     assert.deepEqual(await verifyRelease(store.place, present(releases[3], 'there are four')), []);

@@ -9,7 +9,8 @@ import { limits } from '../../protocol/limits.ts';
 import { packBytes } from '../../provisioner/release/pack.ts';
 import { releaseOf, type ReleaseFile } from '../../provisioner/release/release.ts';
 import { partEnd, pays, type SendProgress } from '../../provisioner/release/release-sending.ts';
-import { installedReleases, verifyRelease } from '../../provisioner/release/release-switch.ts';
+import { verifyRelease } from '../../provisioner/release/host-releases.ts';
+import { surveyStore } from '../../provisioner/release/host-store.ts';
 import { LocalSession } from '../fixture/local-session.ts';
 import { code, largeBytes, ReleaseStore } from './release-store.ts';
 
@@ -48,7 +49,7 @@ suite('sending a release', () => {
       `${store.session.sentBytes - before} bytes, scripts and all`,
     );
     store.expectWhole(release);
-    assert.equal((await installedReleases(store.place)).length, 2);
+    assert.equal((await surveyStore(store.place, release.id)).releases.length, 2);
   });
 
   test('goes on where it was when the link was lost', async (context) => {
@@ -57,7 +58,8 @@ suite('sending a release', () => {
     store.session.losesLinkAfterBytes = 9_000_000;
     await assert.rejects(store.send(release), code('HOST_LOST'));
     assert.equal(existsSync(store.at(release, '')), false, 'no release yet');
-    assert.deepEqual(await installedReleases({ session: new LocalSession(), root: store.root }), []);
+    const seen = await surveyStore({ session: new LocalSession(), root: store.root }, release.id);
+    assert.deepEqual(seen.releases, []);
     assert.deepEqual(readdirSync(join(store.root, 'incoming')).length, 1);
 
     store.session.losesLinkAfterBytes = Infinity;

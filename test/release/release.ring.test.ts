@@ -27,7 +27,7 @@ import { askLibraries, chooseLibraries } from '../../provisioner/release/host-li
 import { assembleRelease } from '../../provisioner/release/release-assembly.ts';
 import { releaseBytes, withoutLibraries, type Release } from '../../provisioner/release/release.ts';
 import { sendRelease } from '../../provisioner/release/release-sending.ts';
-import { activateRelease, verifyRelease } from '../../provisioner/release/release-switch.ts';
+import { verifyRelease } from '../../provisioner/release/host-releases.ts';
 import { RingCalls } from '../../provisioner/ring-calls.ts';
 import { loadRing } from '../../provisioner/ring-load.ts';
 import { stateFolder, type StateFolder } from '../../provisioner/state-folder.ts';
@@ -36,6 +36,7 @@ import { LoadedRing } from '../fixture/loaded-ring.ts';
 import { LocalAgents, quiet, storiesModel } from '../fixture/local-agents.ts';
 import { LocalSession } from '../fixture/local-session.ts';
 import { temporaryFolder } from '../fixture/temporary-folder.ts';
+import { useRelease } from './current-release.ts';
 
 const checkout = join(import.meta.dirname, '../../..');
 const loopback = '127.0.0.1';
@@ -58,7 +59,7 @@ suite('a release on a host', () => {
     const release = await assembled();
     const startedMs = performance.now();
     await sendRelease(session, release, { root, signal: new AbortController().signal });
-    await activateRelease({ session, root }, release.id);
+    await useRelease({ session, root }, release.id);
     const sentMs = performance.now();
     assert.deepEqual(await verifyRelease({ session, root }, release), []);
     const verifiedMs = performance.now();
@@ -163,7 +164,16 @@ class ReleasedAgent {
     assert.equal(ready.event, 'ready', String(line));
     const { port } = present(ready.listen[0], 'it listens');
     const since = new Date().toISOString();
-    const entry = { name: host, address: loopback, port, certificateName: host, since, why: 'a test', network: null };
+    const entry = {
+      name: host,
+      address: loopback,
+      port,
+      certificateName: host,
+      since,
+      why: 'a test',
+      network: null,
+      ssh: null,
+    };
     await changeFleet(state, () => [entry]);
     return new ReleasedAgent({ child, state, release, folder });
   }
@@ -174,9 +184,7 @@ class ReleasedAgent {
     writeFileSync(path, JSON.stringify({ ring: 'sent', model: storiesModel, context: 1024, sessions: 4, stages }));
     const opened = await openPlan(path);
     const fleet = await FleetConnection.open(this.#state);
-    context.after(() => {
-      fleet.close();
-    });
+    context.after(() => fleet.close());
     const { outcome } = await loadRing({ opened, state: this.#state, fleet }, quiet());
     if (outcome.kind === 'failed') throw new P4Error(outcome.failure.code, outcome.failure.facts);
     const { generation } = outcome.load;

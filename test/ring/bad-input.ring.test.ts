@@ -1,12 +1,15 @@
 /** What the operator's commands answer to wrong input: each case its own code and exit status, and nothing left behind. */
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { connect } from 'node:tls';
 
 import { errorCodes, type ErrorCode } from '../../protocol/errors.ts';
+import { freshGeneration, keepGeneration, readGeneration } from '../../provisioner/generation-file.ts';
+import { openPlan } from '../../provisioner/opened-plan.ts';
+import { stateFolder } from '../../provisioner/state-folder.ts';
 import { CommandHome, type CommandEnd, type RunningCommand } from './command-home.ts';
 
 const plansFolder = join(import.meta.dirname, '../../../plans');
@@ -133,7 +136,8 @@ describe('a wrong prompt is refused and its session freed', () => {
     const text = readFileSync(path, 'utf8');
     const generation = /"generation": "(\d+)"/.exec(text)?.[1] ?? '';
     writeFileSync(path, text.replace(`"${generation}"`, `"${BigInt(generation) + 1n}"`));
-    await refused(['unload', plan], 'GENERATION_MISMATCH');
+    const { err } = await refused(['unload', plan], 'GENERATION_MISMATCH');
+    assert.match(err, /p4 forget RING` as root/);
     await refused(['infer', plan, 'x'], 'GENERATION_MISMATCH');
     writeFileSync(path, text);
     assert.equal((await home.run(['infer', plan, 'Once', '--max-tokens', '2'])).exit, 0);
@@ -149,7 +153,34 @@ describe('a wrong prompt is refused and its session freed', () => {
   test('a load under another generation is told that the name is taken', async () => {
     const state = join(home.folder, 'third-state');
     copyState(state, { withPki: true });
+    const { err } = await refused(['load', plan, '--state', state], 'RING_TAKEN');
+    assert.match(err, /p4 forget RING` as root/);
+    assert.deepEqual(generationsIn(state), [], 'nothing stands under a generation of its own');
+    await refused(['unload', plan, '--state', state], 'GENERATION_FILE_MISSING');
+    assert.equal((await home.run(['infer', plan, 'Once', '--max-tokens', '2'])).exit, 0);
+  });
+
+  test('a load that was begun and not told, and whose name is taken, leaves no generation behind', async () => {
+    const state = join(home.folder, 'fourth-state');
+    copyState(state, { withPki: true });
+    const folder = stateFolder({ option: state, environment: {}, workingFolder: home.folder });
+    const { plan: parsed } = await openPlan(plan);
+    const begun = freshGeneration({ plan: parsed, planFile: plan, slices: [], now: new Date() }, null);
+    await keepGeneration(folder, begun, null);
     await refused(['load', plan, '--state', state], 'RING_TAKEN');
+    assert.deepEqual(generationsIn(state), []);
+    const ended = { ...begun, phase: 'unloaded' as const };
+    const again = freshGeneration({ plan: parsed, planFile: plan, slices: [], now: new Date() }, ended);
+    await keepGeneration(folder, begun, null);
+    await keepGeneration(folder, ended, begun);
+    await keepGeneration(folder, again, ended);
+    await refused(['load', plan, '--state', state], 'RING_TAKEN');
+    const kept = await readGeneration(folder, parsed.ring);
+    assert.deepEqual(
+      [kept?.phase, kept?.generation],
+      ['failed', again.generation],
+      'G1: the number stays the greatest',
+    );
     assert.equal((await home.run(['infer', plan, 'Once', '--max-tokens', '2'])).exit, 0);
   });
 });
@@ -284,6 +315,9 @@ function written(name: string, content: string | Buffer): string {
 }
 
 /** The fleet file of the running agents in another state folder, with or without the keys it takes to reach them. */
+const generationsIn = (state: string): readonly string[] =>
+  existsSync(join(state, 'generations')) ? readdirSync(join(state, 'generations')) : [];
+
 function copyState(folder: string, { withPki }: { readonly withPki: boolean }): void {
   mkdirSync(join(folder, 'pki'), { recursive: true });
   copyFileSync(join(home.state, 'fleet.json'), join(folder, 'fleet.json'));

@@ -118,6 +118,8 @@ describe('two loaders that race for the name of a ring', () => {
     const winner = ends.findIndex(({ exit }) => exit === 0);
     assert.equal((await inferred('raced', winner)).exit, 0);
     assert.notEqual((await inferred('raced', 1 - winner)).exit, 0);
+    const kept = join(folderOf(states[1 - winner] ?? ''), 'generations', 'raced.json');
+    assert.ok(!existsSync(kept), 'a load that no agent took leaves no generation behind');
     assert.equal((await unloaded('raced', winner)).exit, 0);
   });
 

@@ -3,6 +3,9 @@
  *
  * The estimate is to be within 10 % of that. Of a small model most is the process itself, whose size differs by some
  * megabytes from start to start: there `slackBytes` is allowed, where that is more.
+ *
+ * What a limit of its memory has to be at least is above what the system counts then, by little; and under that very limit a
+ * stage loads and works.
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -10,9 +13,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test, type TestContext } from 'node:test';
 
-import { estimateStageMemory, sliceMemory } from '../../model/memory-estimate.ts';
+import { estimateStageMemory, sliceMemory, stageDataBytes } from '../../model/memory-estimate.ts';
 import { openModel } from '../../model/model-file.ts';
 import { hashModel } from '../../model/model-hash.ts';
+import { planSlice } from '../../model/slice-plan.ts';
 import { present } from '../../protocol/assert.ts';
 import { layersText } from '../../protocol/plan.ts';
 import { makeBenchModel, smallSubjects } from '../exactness/subjects.ts';
@@ -20,6 +24,8 @@ import { storiesModel } from '../fixture/local-agents.ts';
 import { measureStage, type MeasuredOrder } from '../fixture/measured-stage.ts';
 
 const slackBytes = 8e6;
+/** How much a limit may ask for beyond what is counted in the end: V8's heap comes and goes. */
+const spareBytes = 40e6;
 const scratch = mkdtempSync(join(tmpdir(), 'p4-memory-'));
 after(() => {
   rmSync(scratch, { recursive: true, force: true });
@@ -37,6 +43,10 @@ async function compare(t: TestContext, path: string, shape: Shape): Promise<void
   const told = `layers ${layersText(shape.layers)}: estimated ${megabytes(estimate.bytes)}, held ${megabytes(worked.bytes)}`;
   t.diagnostic(told);
   assert.ok(Math.abs(off) <= Math.max(0.1 * worked.bytes, slackBytes), told);
+  const limitBytes = stageDataBytes(sliceMemory(model, slice), { plan: load, threads: load.threads });
+  const counted = `layers ${layersText(shape.layers)}: limit ${megabytes(limitBytes)}, counted ${megabytes(worked.dataBytes)}`;
+  t.diagnostic(counted);
+  assert.ok(limitBytes >= worked.dataBytes && limitBytes <= worked.dataBytes + spareBytes, counted);
 }
 
 const small = { contextTokens: 512, sessions: 2 } as const;
@@ -47,6 +57,30 @@ test('the stories model: head, middle and tail hold what was estimated', async (
   const wide = { contextTokens: 512, sessions: 8, kv: { keys: 'f32', values: 'q8_0' } } as const;
   await compare(t, storiesModel, { layers: { first: 4, last: 7 }, ...wide });
 });
+
+for (const [threads, name] of [
+  [1, 'one thread computes'],
+  [3, 'three threads compute'],
+] as const)
+  test(`a stage works under the least limit that a load takes for enough, where ${name}`, async () => {
+    const model = await openModel(storiesModel);
+    const modelHash = await hashModel(model);
+    const layers = { first: 4, last: 7 };
+    const order = { ...{ model, modelHash, layers, threads }, contextTokens: 256, sessions: 32 };
+    const memory = sliceMemory(model, planSlice(model, modelHash, layers));
+    const plan = { ...order, kv: { keys: 'f16', values: 'f16' } } as const;
+    const limitBytes = stageDataBytes(memory, { plan, threads });
+    const folder = mkdtempSync(join(scratch, 'stage-'));
+    const { worked } = await measureStage({ ...order, folder, limitBytes });
+    assert.ok(worked.dataBytes <= limitBytes);
+    const { kvBytes } = estimateStageMemory(memory, { plan });
+    const tooSmall = {
+      ...order,
+      folder: mkdtempSync(join(scratch, 'stage-')),
+      limitBytes: limitBytes - spareBytes - kvBytes,
+    };
+    await assert.rejects(measureStage(tooSmall), { code: 'ENGINE_CONTEXT_REFUSED' });
+  });
 
 for (const name of ['gemma3-dense', 'gpt-oss-moe', 'llama-moe'])
   test(`${name}: head and tail hold what was estimated`, async (t) => {

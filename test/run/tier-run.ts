@@ -24,7 +24,6 @@ export interface TierRun {
   readonly mark: string;
   /** Whether nobody else works in this checkout, and every test must run. */
   readonly isCi: boolean;
-  readonly isRoot: boolean;
   readonly write: (line: string) => void;
 }
 
@@ -55,7 +54,8 @@ function withoutTests({ tier, write }: TierRun): Totals {
 }
 
 /** Installs what the tier needs; lines about what cannot be had. */
-function prepare({ tier, isRoot, write }: TierRun): readonly string[] {
+function prepare({ tier, write }: TierRun): readonly string[] {
+  const isRoot = process.getuid?.() === 0;
   const needed = neededBy(tier.name, debianPackages);
   const preparation = preparePackages(needed, isRoot);
   if (preparation.kind === 'missing') {

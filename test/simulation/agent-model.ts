@@ -89,9 +89,12 @@ export class AgentModel implements DialledAgent {
     for (const { admitted, records } of this.#machine.journal.standing) {
       const recall = new HeadRecall({ session: 0, request: 0 });
       for (const record of records) recall.add(record);
-      const { kind: _, assignment: __, ...claim } = admitted;
+      const { ring, load, generationDigest, planDigest } = admitted;
       const deadlineMs = this.#world.loadNamed(admitted.load).plan.deadlineSeconds * 1000;
-      this.shell.dispatch({ kind: 'restored', ...claim, memory: recall.memory, deadlineMs });
+      this.shell.dispatch({
+        ...{ kind: 'restored', ring, load, generationDigest, planDigest },
+        ...{ memory: recall.memory, deadlineMs },
+      });
     }
     const living = this.#machine.livingStages();
     this.after(this.#world.random.between(5, 60), () => {
@@ -289,6 +292,14 @@ export class AgentModel implements DialledAgent {
       case 'send-frame':
         this.#routes.get(effect.load)?.send(effect);
         return;
+      default:
+        this.#serve(effect);
+    }
+  }
+
+  /** What concerns clients, and what is to come later. */
+  #serve(effect: Extract<Effect, { kind: `await-${string}` | `publish-${string}` | 'end-lease' }>): void {
+    switch (effect.kind) {
       case 'await-probe':
       case 'await-retry':
       case 'await-deadline':

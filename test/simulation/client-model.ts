@@ -3,39 +3,19 @@
  * What it has read never changes and never has a gap (J8), whatever becomes of the fleet.
  */
 import type { CallReply } from '../../agent/calls.ts';
-import type { Submission } from '../../agent/inputs.ts';
-import type { FinishReason } from '../../protocol/finish.ts';
 import {
   generation,
   requestId,
   type LoadId,
   type RequestId,
   type SessionId,
-  type TokenId,
 } from '../../protocol/ids.ts';
 import type { AgentModel } from './agent-model.ts';
+import type { ClientScript, Reading } from './client-script.ts';
 import type { GatherNews } from './services-model.ts';
 import { Violation } from './violation.ts';
 import type { RingModel } from './ring-model.ts';
 import type { World } from './world.ts';
-
-export interface ClientScript {
-  readonly startMs: number;
-  readonly prompts: readonly Submission[];
-  /** Once in so many tokens: its connection breaks, or it cancels; 0 is never. */
-  readonly disconnectOneIn: number;
-  readonly cancelOneIn: number;
-  /** Goes away for good in the middle: its lease runs out. */
-  readonly abandons: boolean;
-}
-
-/** What a client has read of one request. */
-export interface Reading {
-  readonly load: LoadId;
-  readonly request: RequestId;
-  readonly tokens: TokenId[];
-  end: FinishReason | null;
-}
 
 type Doing = 'opening' | 'submitting' | 'gathering' | 'settling' | 'closing' | 'done';
 
@@ -260,25 +240,15 @@ export class ClientModel {
   }
 
   #refused(load: LoadId, { code, facts }: Extract<CallReply, { kind: 'refused' }>['error']): void {
-    switch (code) {
-      case 'SESSION_BUSY':
-        this.#begin(load, requestId(Number(facts['request'])));
-        return;
-      case 'SESSION_UNKNOWN':
-        this.#sessionIsGone();
-        return;
-      case 'PROMPT_TOO_LONG':
-      case 'PROMPT_EMPTY':
-        this.#next++;
-        this.#submit();
-        return;
-      default:
-        if (this.#isLoadOver(load)) this.#sessionIsGone();
-        else
-          this.#soon(() => {
-            if (this.doing === 'submitting') this.#submit();
-          });
-    }
+    if (code === 'SESSION_BUSY') this.#begin(load, requestId(Number(facts['request'])));
+    else if (code === 'PROMPT_TOO_LONG' || code === 'PROMPT_EMPTY') {
+      this.#next++;
+      this.#submit();
+    } else if (code === 'SESSION_UNKNOWN' || this.#isLoadOver(load)) this.#sessionIsGone();
+    else
+      this.#soon(() => {
+        if (this.doing === 'submitting') this.#submit();
+      });
   }
 
   #begin(load: LoadId, request: RequestId): void {

@@ -44,26 +44,28 @@ export class JournalModel {
   }
 
   #addOne(record: JournalRecord): void {
-    if (record.kind === 'load-admitted') {
-      const former = this.loads.get(record.load);
-      // A load that failed here while another host kept it is told again; one that was used never is (E1).
-      if (former !== undefined && (!former.isEnded || former.lastSession > 0)) {
-        throw new Violation('G6', `load ${record.load} is admitted twice`);
-      }
-      const kept = {
-        admitted: record,
-        records: [],
-        requests: new Map(),
-        isEnded: false,
-        lastSession: 0,
-        lastRequest: 0,
-      };
-      this.loads.set(record.load, kept);
-      return;
+    if (record.kind === 'load-admitted') this.#admit(record);
+    else this.#addTo(this.#standing(record), record);
+  }
+
+  #admit(record: LoadAdmitted): void {
+    const former = this.loads.get(record.load);
+    // A load that failed here while another host kept it is told again; one that was used never is (E1).
+    if (former !== undefined && (!former.isEnded || former.lastSession > 0)) {
+      throw new Violation('G6', `load ${record.load} is admitted twice`);
     }
+    const counts = { isEnded: false, lastSession: 0, lastRequest: 0 };
+    this.loads.set(record.load, { admitted: record, records: [], requests: new Map(), ...counts });
+  }
+
+  #standing(record: JournalRecord): KeptLoad {
     const load = this.loads.get(record.load);
     if (load === undefined || load.isEnded) throw new Violation('J2', `${record.kind} of a load that does not stand`);
     load.records.push(record);
+    return load;
+  }
+
+  #addTo(load: KeptLoad, record: Exclude<JournalRecord, LoadAdmitted>): void {
     switch (record.kind) {
       case 'session-opened':
         if (record.session <= load.lastSession) throw new Violation('E1', `session ${record.session} is used twice`);
@@ -83,17 +85,9 @@ export class JournalModel {
         request.ended = record.reason;
         return;
       }
-      case 'request-settled': {
-        const request = this.#known(load, record.request);
-        if (request.ended === null || request.isSettled) {
-          throw new Violation(
-            'S3',
-            `request ${record.request} is settled ${request.isSettled ? 'twice' : 'before its end'}`,
-          );
-        }
-        request.isSettled = true;
+      case 'request-settled':
+        this.#settle(load, record.request);
         return;
-      }
       case 'load-ended':
         load.isEnded = true;
         return;
@@ -102,6 +96,14 @@ export class JournalModel {
       case 'ring-ready':
       case 'ring-suspended':
     }
+  }
+
+  #settle(load: KeptLoad, id: RequestId): void {
+    const request = this.#known(load, id);
+    if (request.ended === null || request.isSettled) {
+      throw new Violation('S3', `request ${id} is settled ${request.isSettled ? 'twice' : 'before its end'}`);
+    }
+    request.isSettled = true;
   }
 
   #token(load: KeptLoad, { request: id, index, token }: TokenEmitted): void {

@@ -56,8 +56,15 @@ function load(
       give({ kind: 'cancel', failure: { code: 'CANCELLED', facts: {} } });
     }
   };
+  const former = world.file;
   const run = (effect: LoaderEffect): void => {
     switch (effect.kind) {
+      case 'restore':
+        world.send(process, () => {
+          world.file = former;
+          give({ kind: 'kept' });
+        });
+        return;
       case 'keep':
         world.send(process, () => {
           world.file = { ...effect.load, planDigest, phase: effect.phase };

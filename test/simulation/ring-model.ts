@@ -4,7 +4,7 @@
  */
 import type { CallId, CallReply } from '../../agent/calls.ts';
 import type { Input, Placement } from '../../agent/inputs.ts';
-import { P4Error } from '../../protocol/errors.ts';
+import type { ErrorCode } from '../../protocol/errors.ts';
 import {
   generation,
   loadId,
@@ -162,7 +162,7 @@ export class RingModel {
     let left = this.hosts.length;
     let isClear = true;
     for (const host of this.hosts) {
-      this.command('unload', host, kept, (failure) => {
+      this.command('unload', { host, load: kept }, (failure) => {
         if (failure !== null && failure !== 'RING_UNKNOWN' && failure !== 'GENERATION_MISMATCH') isClear = false;
         left--;
         this.#isUnloading = left > 0;
@@ -172,16 +172,11 @@ export class RingModel {
   }
 
   /** Tells an agent; `answered` hears the code of a failure. */
-  command(
-    command: AgentCommand,
-    host: HostName,
-    load: LoadName,
-    answered: (code: P4Error['code'] | null) => void,
-  ): void {
+  command(command: AgentCommand, { host, load }: CommandTarget, answered: (code: ErrorCode | null) => void): void {
     const { clock } = this.#world;
     const { agent } = this.#world.machine(host);
     let isOpen = true;
-    const answer = (code: P4Error['code'] | null): void => {
+    const answer = (code: ErrorCode | null): void => {
       if (!isOpen) return;
       isOpen = false;
       this.#world.guarded(() => {
@@ -236,6 +231,11 @@ export class RingModel {
   }
 }
 
+interface CommandTarget {
+  readonly host: HostName;
+  readonly load: LoadName;
+}
+
 interface RunOptions {
   readonly fresh: LoadName;
   readonly diesOneIn: number;
@@ -247,6 +247,8 @@ class LoaderRun {
   readonly #world: World;
   readonly #ring: RingModel;
   readonly #options: RunOptions;
+  /** What was kept before this run. */
+  readonly #former: KeptLoad | null;
   #state: LoaderState;
   #isOver = false;
 
@@ -254,6 +256,7 @@ class LoaderRun {
     this.#world = world;
     this.#ring = ring;
     this.#options = options;
+    this.#former = ring.kept;
     this.#state = beginLoad({ ring: ring.ring, planDigest: planDigestOf(ring.plan), hosts: ring.hosts });
   }
 
@@ -280,6 +283,13 @@ class LoaderRun {
 
   #carryOut(effect: LoaderEffect): void {
     switch (effect.kind) {
+      case 'restore':
+        this.#world.clock.after(this.#world.random.between(1, 10), () => {
+          if (this.#isOver) return;
+          this.#ring.kept = this.#former;
+          this.#give({ kind: 'kept' });
+        });
+        return;
       case 'keep':
         this.#world.clock.after(this.#world.random.between(1, 10), () => {
           if (this.#isOver) return;
@@ -295,7 +305,7 @@ class LoaderRun {
       case 'command': {
         const { command, host, load } = effect;
         if (!this.#ring.isKept(load)) throw new Violation('G2', `${command} left before its generation was kept`);
-        this.#ring.command(command, host, load, (code) => {
+        this.#ring.command(command, { host, load }, (code) => {
           if (code === null) this.#give({ kind: 'done', command, host });
           else this.#give({ kind: 'failed', command, host, failure: { code, facts: {} } });
         });

@@ -1,4 +1,4 @@
-/** A rule of DESIGN.md that a simulated fleet broke. */
+/** An invariant (ARCHITECTURE.md) that a simulated fleet broke. */
 export class Violation extends Error {
   /** The number of the rule, or a word for one that has none. */
   readonly rule: string;

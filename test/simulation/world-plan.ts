@@ -3,7 +3,7 @@ import { hostName, nodeIndex, ringName, tokenId, type HostName } from '../../pro
 import type { Plan } from '../../protocol/plan.ts';
 import { defaultSampling } from '../../protocol/sampling.ts';
 import type { Submission } from '../../agent/inputs.ts';
-import type { ClientScript } from './client-model.ts';
+import type { ClientScript } from './client-script.ts';
 import type { OperatorScript } from './ring-model.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import { narrowGrammar, vocabularySize } from './toy-model.ts';

@@ -70,9 +70,19 @@ suite('login', () => {
   test('the fingerprint of another host or another key does not open the door', async () => {
     const print = printOf(sshd.hostKeyLine('ed25519'));
     const elsewhere = { fingerprints: [{ host: 'bee', fingerprint: print }] };
-    await failure(opened(ant(key), { acceptance: elsewhere }), 'HOST_KEY_UNKNOWN');
-    const wrong = { fingerprints: [{ host: 'ant', fingerprint: printOf(sshd.hostKeyLine('rsa')) }] };
-    await failure(opened(ant(key), { acceptance: wrong }), 'HOST_KEY_UNKNOWN');
+    const stray = await failure(opened(ant(key), { acceptance: elsewhere }), 'INVALID_ARGUMENT');
+    assert.deepEqual(stray.facts, { option: '--accept-host-key', found: 'bee', expected: 'one of ant' });
+    const another = printOf(sshd.hostKeyLine('rsa'));
+    const wrong = { fingerprints: [{ host: 'ant', fingerprint: another }] };
+    for (const isNewAccepted of [false, true]) {
+      const error = await failure(
+        opened(ant(key), { acceptance: { ...wrong, isNewAccepted } }),
+        'HOST_KEY_NOT_ACCEPTED',
+      );
+      assert.deepEqual([error.facts['shown'], error.facts['accepted']], [print, [another]]);
+      assert.equal(error.facts['accept'], `--accept-host-key ant=${print}`);
+    }
+    assert.throws(() => home.acceptedKeys());
   });
 
   test('an accepted host key is kept and known from then on', async () => {

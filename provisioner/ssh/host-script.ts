@@ -1,8 +1,8 @@
 /** Runs a script on a host that has to succeed. */
 import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
-import type { RemoteOrder, Session } from '../ssh/session.ts';
 import { fullestFolder, spaceScript } from './host-space.ts';
+import type { RemoteOrder, RemoteResult, Session } from './session.ts';
 
 /**
  * @param step what the script does, for the error
@@ -10,18 +10,27 @@ import { fullestFolder, spaceScript } from './host-space.ts';
  * @throws HOST_SCRIPT_FAILED, HOST_DISK_FULL, and what `Session.run` throws
  */
 export async function runHostScript(session: Session, step: string, order: RemoteOrder): Promise<string> {
-  const { status, stdout, stderr } = await session.run(order);
-  if (status === 0) return stdout.toString('utf8');
+  const result = await session.run(order);
+  if (result.status === 0) return result.stdout.toString('utf8');
+  throw await scriptFailure(session, step, result);
+}
+
+/** The error of a script that ended badly; a full disk is told apart, with what is free on it. */
+export async function scriptFailure(
+  session: Session,
+  step: string,
+  { status, stderr }: Pick<RemoteResult, 'status' | 'stderr'>,
+): Promise<P4Error> {
   const said = stderr
     .split('\n')
     .filter((line) => line.trim() !== '')
     .slice(-lastLines);
   const failed = { host: session.host, step, said };
-  if (!said.some((line) => line.includes('No space left on device')))
-    throw new P4Error('HOST_SCRIPT_FAILED', { ...failed, status });
+  if (!/No space left on device|Disk quota exceeded/.test(stderr))
+    return new P4Error('HOST_SCRIPT_FAILED', { ...failed, status });
   // How much a step would have written nobody knows; this much a host keeps in any case.
   const needed = { neededBytes: limits.hostSpareBytes };
-  throw new P4Error('HOST_DISK_FULL', { ...failed, ...(await fullFolder(session, said)), ...needed });
+  return new P4Error('HOST_DISK_FULL', { ...failed, ...(await fullFolder(session, said)), ...needed });
 }
 
 /** Lines of a failed script's standard error that are shown. */

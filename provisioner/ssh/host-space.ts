@@ -1,6 +1,6 @@
-/** Which of the file systems that deploy writes to is full: asked of a host after a step there found no space. */
-import { shellWords } from '../ssh/shell-quoting.ts';
+/** Which of the file systems that deploy writes to is full: asked of a host after a script there found no space. */
 import { hostLayout } from '../host-layout.ts';
+import { shellWords } from './shell-quoting.ts';
 
 export interface FolderSpace {
   /** Absolute. */

@@ -33,7 +33,8 @@ export class AgentModel implements DialledAgent {
   isGone = false;
   /** It answers calls once it knows what the former process left. */
   isListening = false;
-  #isStopped = false;
+  /** Not scheduled by its system. */
+  isStopped = false;
   /** Told while it was stopped. */
   #heard: (() => void)[] = [];
 
@@ -56,7 +57,7 @@ export class AgentModel implements DialledAgent {
       },
     });
     this.#stages = new StagesModel({
-      ...{ random, dispatch, after, nowMs: () => clock.nowMs },
+      ...{ random, dispatch, after, nowMs: () => clock.nowMs, doublesOneIn: world.plan.doublesOneIn },
       hear: (news) => {
         this.hear(news);
       },
@@ -113,7 +114,7 @@ export class AgentModel implements DialledAgent {
 
   hear(news: () => void): void {
     if (this.isGone) return;
-    if (this.#isStopped) this.#heard.push(news);
+    if (this.isStopped) this.#heard.push(news);
     else this.#world.guarded(news);
   }
 
@@ -124,10 +125,10 @@ export class AgentModel implements DialledAgent {
   }
 
   stopScheduling(forMs: number): void {
-    if (this.#isStopped) return;
-    this.#isStopped = true;
+    if (this.isStopped) return;
+    this.isStopped = true;
     this.#world.clock.after(forMs, () => {
-      this.#isStopped = false;
+      this.isStopped = false;
       const heard = this.#heard;
       this.#heard = [];
       for (const news of heard) this.hear(news);
@@ -212,7 +213,11 @@ export class AgentModel implements DialledAgent {
     const { clock } = this.#world;
     const routes = new RingRoutesModel(ring, this.host, {
       returned: (items) => {
+        const { doublesOneIn } = this.#world.plan;
         this.shell.dispatch({ kind: 'returned', ...at, items, atMs: clock.nowMs });
+        // E1: told twice, it changes nothing.
+        if (doublesOneIn > 0 && this.#world.random.oneIn(doublesOneIn))
+          this.shell.dispatch({ kind: 'returned', ...at, items, atMs: clock.nowMs });
       },
       frameFinished: () => {
         this.shell.dispatch({ kind: 'frame-finished', ...at });
@@ -268,6 +273,8 @@ export class AgentModel implements DialledAgent {
     this.#world.checks.taken({ agent: this, before, input, step });
   }
 
+  // A table of what runs what, one line each.
+  // eslint-disable-next-line complexity
   #run(effect: Effect): void {
     switch (effect.kind) {
       case 'reply':
@@ -292,19 +299,14 @@ export class AgentModel implements DialledAgent {
       case 'send-frame':
         this.#routes.get(effect.load)?.send(effect);
         return;
-      default:
-        this.#serve(effect);
-    }
-  }
-
-  /** What concerns clients, and what is to come later. */
-  #serve(effect: Extract<Effect, { kind: `await-${string}` | `publish-${string}` | 'end-lease' }>): void {
-    switch (effect.kind) {
       case 'await-probe':
       case 'await-retry':
       case 'await-deadline':
       case 'await-lease':
         this.#await(effect);
+        return;
+      case 'end-lease':
+        this.services.endLease(effect.of.load, effect.of.session);
         return;
       case 'publish-begin':
       case 'publish-token':
@@ -312,10 +314,6 @@ export class AgentModel implements DialledAgent {
       case 'publish-pause':
       case 'publish-resume':
         this.services.publish(effect);
-        return;
-      case 'end-lease':
-        this.services.endLease(effect.of.load, effect.of.session);
-        return;
     }
   }
 
@@ -364,14 +362,11 @@ function traced(input: Input, { records, effects, state }: Step): string {
 }
 
 const brief = (value: unknown): string =>
-  value instanceof P4Error
-    ? `${value.code} ${JSON.stringify(value.facts)}`
-    : (JSON.stringify(value, (name, inner: unknown) =>
-        typeof inner === 'bigint'
-          ? `${inner}`
-          : name === 'plan' || name === 'sampling'
-            ? undefined
-            : inner instanceof P4Error
-              ? inner.code
-              : inner,
-      ) ?? 'undefined');
+  value instanceof P4Error ? `${value.code} ${JSON.stringify(value.facts)}` : String(JSON.stringify(value, shortened));
+
+/** What would fill the line is left out. */
+function shortened(name: string, inner: unknown): unknown {
+  if (typeof inner === 'bigint') return `${inner}`;
+  if (name === 'plan' || name === 'sampling') return undefined;
+  return inner instanceof P4Error ? inner.code : inner;
+}

@@ -29,6 +29,8 @@ export class Checks {
   readonly #lastWholeMs = new Map<LoadId, number>();
 
   readonly #shapes = new ShapeCheck();
+  /** When a stage was last seen to load, or a process to stand still. */
+  #lastBusyMs = 0;
 
   constructor(world: World) {
     this.#world = world;
@@ -63,6 +65,7 @@ export class Checks {
     this.#strangers(taken);
     this.#ends(taken);
     this.#shapes.taken(taken);
+    this.#overdue(taken);
     const { input, step } = taken;
     const ring = 'ring' in input ? step.state.rings.get(input.ring) : undefined;
     if (ring?.kind === 'live') this.#phase(ring, taken.agent.host);
@@ -118,6 +121,26 @@ export class Checks {
         const found = `request ${record.request} fails at ${input.kind} on ${agent.host} after ${waitedMs} ms: ${record.detail}`;
         throw new Violation('R4', found);
       }
+    }
+  }
+
+  /** R4: no request waits for ever for what does not come. A stage that loads or stands still puts the deadline off. */
+  #overdue({ agent, step }: TakenStep): void {
+    const { clock, machines } = this.#world;
+    const isBusy = machines.some(
+      ({ process, stages }) =>
+        process?.isStopped === true || stages.some((stage) => stage.life === 'starting' || stage.silentForMs > 0),
+    );
+    if (isBusy) this.#lastBusyMs = clock.nowMs;
+    for (const ring of step.state.rings.values()) {
+      if (ring.kind !== 'live' || ring.head === null || ring.suspension === null || ring.phase.kind === 'ending')
+        continue;
+      const sinceMs = Math.max(ring.suspension.sinceMs, this.#lastBusyMs);
+      const mostMs = 2 * ring.plan.deadlineSeconds * 1000 + 5_000;
+      if (clock.nowMs - sinceMs < mostMs) continue;
+      const runs = [...ring.head.requests.values()].find(({ kind }) => kind === 'running');
+      if (runs !== undefined)
+        throw new Violation('R4', `request ${runs.id} on ${agent.host} waits beyond its deadline`);
     }
   }
 

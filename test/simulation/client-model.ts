@@ -3,13 +3,7 @@
  * What it has read never changes and never has a gap (J8), whatever becomes of the fleet.
  */
 import type { CallReply } from '../../agent/calls.ts';
-import {
-  generation,
-  requestId,
-  type LoadId,
-  type RequestId,
-  type SessionId,
-} from '../../protocol/ids.ts';
+import { generation, requestId, type LoadId, type RequestId, type SessionId } from '../../protocol/ids.ts';
 import type { AgentModel } from './agent-model.ts';
 import type { ClientScript, Reading } from './client-script.ts';
 import type { GatherNews } from './services-model.ts';
@@ -159,14 +153,8 @@ export class ClientModel {
   }
 
   #disconnect(): void {
-    const agent = this.#agent;
     const { random, plan } = this.#world;
-    if (agent !== null && this.#load !== null && this.#session !== null) {
-      const [load, session] = [this.#load, this.#session];
-      agent.hear(() => {
-        agent.services.letGo(load, session);
-      });
-    }
+    this.#letGo();
     this.#connection++;
     this.#leave();
     if (this.#script.abandons) this.#done();
@@ -207,6 +195,7 @@ export class ClientModel {
 
   /** What the request came to can be read all the same; the rest is asked in a new session. */
   #sessionIsGone(): void {
+    this.#letGo();
     this.#session = null;
     if (this.#next >= this.#script.prompts.length || this.#ring.isOver) this.#done();
     else this.#open();
@@ -354,16 +343,8 @@ export class ClientModel {
       (call) => ({ kind: 'close-session', call, ...at, session }),
       (reply) => {
         const isClosed = reply !== 'gone' && reply.kind === 'session-closed';
-        if (isClosed || this.doing !== 'closing') this.#done();
-        else if (tries === 0) {
-          this.#done();
-          const agent = this.#agent;
-          const load = this.#load;
-          if (agent !== null && load !== null)
-            agent.hear(() => {
-              agent.services.letGo(load, session);
-            });
-        } else
+        if (isClosed || this.doing !== 'closing' || tries === 0) this.#done();
+        else
           this.#soon(() => {
             if (this.doing === 'closing') this.#close(tries - 1);
           });
@@ -371,7 +352,17 @@ export class ClientModel {
     );
   }
 
+  /** Its connection is the lease of its session. */
+  #letGo(): void {
+    const [agent, load, session] = [this.#agent, this.#load, this.#session];
+    if (agent === null || load === null || session === null) return;
+    agent.hear(() => {
+      agent.services.letGo(load, session);
+    });
+  }
+
   #done(): void {
+    this.#letGo();
     this.doing = 'done';
     this.#connection++;
     this.#leave();

@@ -1,5 +1,7 @@
 /** Carries out what was planned to befall a world: on whom, is chosen when the time has come. */
 import { P4Error } from '../../protocol/errors.ts';
+import { generation } from '../../protocol/ids.ts';
+import type { LoadName } from '../../provisioner/loader-step.ts';
 import type { HostModel } from './host-model.ts';
 import type { ToyStage } from './toy-stage.ts';
 import type { World } from './world.ts';
@@ -44,6 +46,9 @@ export class Faults {
         journal.isFailing = false;
       });
     },
+    intruder: () => {
+      this.#intrude();
+    },
   };
 
   constructor(world: World) {
@@ -62,6 +67,32 @@ export class Faults {
     clock.after(plan.faultsEndMs, () => {
       network.slowOneIn = 0;
     });
+  }
+
+  /** G3, G6: somebody with another generation loads over a ring, and dials into it. */
+  #intrude(): void {
+    const { random, rings, network } = this.#world;
+    const ring = random.pick(rings);
+    const { kept } = ring;
+    if (kept === null) return;
+    const wrong: LoadName = { generation: generation((kept.generation + 1n).toString()), loadId: kept.loadId };
+    for (const host of ring.hosts) {
+      const { agent } = this.#world.machine(host);
+      // Where the name is free, it would be the first to claim it.
+      agent?.hear(() => {
+        if (!agent.state.rings.has(ring.ring)) return;
+        agent.shell.dispatch(ring.input('load', { call: this.#world.nextCall(), host, load: wrong }));
+      });
+    }
+    for (const { index, host } of ring.plan.stages) {
+      const destination = ring.plan.stages[(index + 1) % ring.plan.stages.length];
+      const dialler = this.#world.machine(host).agent;
+      if (destination === undefined || dialler === null) continue;
+      const edge = { ring: ring.ring, generation: wrong.generation, source: index, destination: destination.index };
+      network.dial(dialler, { ...edge, host: destination.host, address: destination.host, port: 7400 }, (dialled) => {
+        if (!(dialled instanceof P4Error)) dialled.close();
+      });
+    }
   }
 
   #machine(): HostModel {

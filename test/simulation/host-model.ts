@@ -11,7 +11,7 @@ export class HostModel {
   readonly host: HostName;
   readonly journal = new JournalModel();
   readonly #world: World;
-  #stages: ToyStage[] = [];
+  stages: readonly ToyStage[] = [];
   process: AgentModel | null = null;
   isPowered = true;
 
@@ -26,8 +26,8 @@ export class HostModel {
   }
 
   livingStages(): readonly ToyStage[] {
-    this.#stages = this.#stages.filter(({ life }) => life !== 'dead');
-    return this.#stages;
+    this.stages = this.stages.filter(({ life }) => life !== 'dead');
+    return this.stages;
   }
 
   spawn(start: StartStage): ToyStage {
@@ -38,7 +38,7 @@ export class HostModel {
         checks.fail(violation);
       },
     });
-    this.#stages.push(stage);
+    this.stages = [...this.stages, stage];
     return stage;
   }
 

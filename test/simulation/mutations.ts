@@ -88,12 +88,6 @@ export const mutations: readonly Mutation[] = [
     instead: "node?.kind !== 'stopping'",
   },
   {
-    name: 'stale suspension of a retry',
-    file: suspension,
-    guard: 'ring?.suspension?.number !== input.suspension || ring.suspension.attempt !== input.attempt',
-    instead: 'ring === null || ring.suspension === null',
-  },
-  {
     name: 'stale suspension of a deadline (R4)',
     file: suspension,
     guard: 'ring?.suspension?.number !== input.suspension || ring.suspension.isOverdue',
@@ -103,18 +97,6 @@ export const mutations: readonly Mutation[] = [
     name: 'retry of a ring that ends',
     file: suspension,
     guard: "if (ring.phase.kind === 'ending')",
-    instead: 'if (false)',
-  },
-  {
-    name: 'stale probe',
-    file: stepRing,
-    guard: "ring?.phase.kind !== 'probing' || ring.phase.nonce !== input.nonce",
-    instead: "ring?.phase.kind !== 'probing'",
-  },
-  {
-    name: 'nothing is heard of a ring that is not whole',
-    file: stepRing,
-    guard: "if (ring.phase.kind !== 'ready' && ring.phase.kind !== 'probing')",
     instead: 'if (false)',
   },
   {
@@ -202,13 +184,6 @@ export const mutations: readonly Mutation[] = [
     file: recovery,
     guard: 'receipts: [], ran });',
     instead: 'receipts: [], ran: null });',
-  },
-  { name: 'rows again do not sample', file: schedule, guard: 'samples: !again && ', instead: 'samples: ' },
-  {
-    name: 'rows again are told apart (S2)',
-    file: schedule,
-    guard: "again ? 'recompute' : request",
-    instead: 'request',
   },
   {
     name: 'rows that ran alone run alone (R3)',

@@ -193,14 +193,15 @@ export class RingModel {
       return;
     }
     agent.ask(
-      (call) => this.#input(command, { call, host, load }),
+      (call) => this.input(command, { call, host, load }),
       (reply: CallReply | 'gone') => {
         answer(reply === 'gone' ? 'AGENT_UNREACHABLE' : reply.kind === 'refused' ? reply.error.code : null);
       },
     );
   }
 
-  #input(
+  /** What an agent is told. */
+  input(
     command: AgentCommand,
     { call, host, load: name }: { readonly call: CallId; readonly host: HostName; readonly load: LoadName },
   ): Input {

@@ -17,6 +17,7 @@ export interface StagesOutside {
   /** Starts a process on this host. */
   readonly spawn: (start: StartStage) => ToyStage;
   readonly dispatch: (input: Input) => void;
+  readonly doublesOneIn: number;
   readonly hear: (news: () => void) => void;
   readonly after: (ms: number, run: () => void) => void;
   /** Whether the load is live here; then the stage's frames get a way. */
@@ -131,7 +132,7 @@ export class StagesModel {
   }
 
   #enter({ stage }: Running, sink: StageSink): void {
-    const { enter, dispatch } = this.#outside;
+    const { enter } = this.#outside;
     const { ring, load, node } = stage.order;
     const isLive = enter(load, node, (frame) => {
       stage.accept(frame, sink);
@@ -139,21 +140,21 @@ export class StagesModel {
     if (!isLive) return;
     const { incarnation } = stage;
     const vocabulary = node === 0 ? toyVocabulary : null;
-    dispatch({ kind: 'stage-loaded', ring, load, node, incarnation, pid: incarnation, vocabulary });
+    this.#tell({ kind: 'stage-loaded', ring, load, node, incarnation, pid: incarnation, vocabulary });
   }
 
   #lost(running: Running, error: P4Error): void {
     if (running.isStopping) return;
-    const { nowMs, dispatch } = this.#outside;
+    const { nowMs } = this.#outside;
     const { stage } = running;
     const { ring, load, node } = stage.order;
     const named = new P4Error(error.code, { ...error.facts, ring, node, host: stage.host });
     this.#end(running);
-    dispatch({ kind: 'stage-lost', ring, load, node, incarnation: stage.incarnation, error: named, atMs: nowMs() });
+    this.#tell({ kind: 'stage-lost', ring, load, node, incarnation: stage.incarnation, error: named, atMs: nowMs() });
   }
 
   #end(running: Running): void {
-    const { after, random, dispatch } = this.#outside;
+    const { after, random } = this.#outside;
     const { stage } = running;
     running.isStopping = true;
     running.sink = null;
@@ -161,7 +162,17 @@ export class StagesModel {
       stage.kill(new P4Error('STAGE_LOST', { why: 'stopped' }));
       this.#running.delete(stage.incarnation);
       const { ring, load, node } = stage.order;
-      dispatch({ kind: 'stage-stopped', ring, load, node, incarnation: stage.incarnation });
+      this.#tell({ kind: 'stage-stopped', ring, load, node, incarnation: stage.incarnation });
+    });
+  }
+
+  /** R2: news that comes again, when the stage has long been started anew, changes nothing. */
+  #tell(news: Input): void {
+    const { dispatch, doublesOneIn, random, after } = this.#outside;
+    dispatch(news);
+    if (doublesOneIn === 0 || !random.oneIn(doublesOneIn)) return;
+    after(random.between(0, 3000), () => {
+      dispatch(news);
     });
   }
 }

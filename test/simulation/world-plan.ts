@@ -10,7 +10,7 @@ import { narrowGrammar, vocabularySize } from './toy-model.ts';
 
 export const faultKinds = [
   ...(['stage-killed', 'stage-stopped', 'stage-strange', 'link-broken', 'hosts-cut'] as const),
-  ...(['agent-killed', 'agent-stopped', 'power-lost', 'journal-fails'] as const),
+  ...(['agent-killed', 'agent-stopped', 'power-lost', 'journal-fails', 'intruder'] as const),
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];
 
@@ -27,6 +27,8 @@ export interface WorldPlan {
   /** Faults befall the first ring's stages alone: the second ring must not feel anything. */
   readonly sparesOthers: boolean;
   readonly slowMessagesOneIn: number;
+  /** Once in so many times, news comes twice, the second time at once or much later; 0 is never. */
+  readonly doublesOneIn: number;
   readonly lingerMs: number;
   readonly probeMs: number;
   /** The last fault has begun. */
@@ -55,6 +57,7 @@ export function planWorld(random: SeededRandom): WorldPlan {
   return {
     ...{ hosts, rings, faults, sparesOthers, faultsEndMs, calmMs },
     slowMessagesOneIn: random.pick([0, 0, 20, 100]),
+    doublesOneIn: random.pick([0, 3, 10]),
     lingerMs: 10_000,
     probeMs: random.pick([3_000, 10_000]),
     endMs: calmMs + 400_000,

@@ -118,6 +118,8 @@ export interface RequestEnded {
   /** What the session holds after it: tokens, and of how many of them the rows have run. */
   readonly heldTokens: number;
   readonly heldRows: number;
+  /** Whether the last of those rows ran in a frame of its own: no draw from it may have told so (R3). */
+  readonly alone: boolean;
 }
 
 /** S3: exactly one for a request. */

@@ -68,7 +68,8 @@ function linked(state: AgentState, ring: LiveRing, call: CallId | null): Step {
   const replies = replyTo(call === null ? [] : [call], { kind: 'linked', links: ring.links });
   const standing: LiveRing = { ...ring, phase: { kind: 'linked' } };
   if (ring.suspension !== null && ring.head !== null) {
-    const probing = probeAgain(state, standing, ring.suspension);
+    const suspension = { ...ring.suspension, neighbourLoads: false };
+    const probing = probeAgain(state, { ...standing, suspension }, suspension);
     return { ...probing, effects: [...replies, ...probing.effects] };
   }
   return { state: withRing(state, { ...standing, suspension: null }), records: [], effects: replies };
@@ -123,7 +124,13 @@ export function edgeFault(state: AgentState, edge: EdgeAddress, peer: HostName):
     return new P4Error('EDGE_UNKNOWN', { ring: edge.ring, source: edge.source, destination: edge.destination, peer });
   }
   if (!ring.nodes.has(edge.destination) || ring.phase.kind === 'loading' || ring.phase.kind === 'ending') {
-    return new P4Error('RING_NOT_READY', { ring: edge.ring, host: state.host, phase: ring.phase.kind });
+    return new P4Error('RING_NOT_READY', { ring: edge.ring, host: state.host, phase: phaseSeen(ring) });
   }
   return null;
+}
+
+/** R1: a deadline is put off for stages that load, not for those that are only made empty. */
+function phaseSeen({ phase, nodes }: LiveRing): string {
+  const loads = [...nodes.values()].some(({ kind }) => kind === 'loading');
+  return phase.kind === 'loading' && !loads ? 'attaching' : phase.kind;
 }

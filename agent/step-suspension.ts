@@ -70,7 +70,10 @@ function suspended(
   const suspension: Suspension =
     former === null
       ? { number: state.nextSuspension, error, sinceMs: atMs, attempt: 0, isOverdue: false, neighbourLoads: false }
-      : { ...former, error: tellingError(former.error, error), attempt: former.attempt + 1 };
+      : {
+          ...former,
+          ...{ error: tellingError(former.error, error), attempt: former.attempt + 1, neighbourLoads: false },
+        };
   const { number, attempt } = suspension;
   const ms = Math.min(limits.recoveryRetryMs * 2 ** attempt, limits.recoveryRetryMostMs);
   const effects: Effect[] = [{ kind: 'await-retry', ...at, suspension: number, attempt, ms }];
@@ -90,7 +93,7 @@ export function deadlineEffects({ ring, load, plan }: LiveRing, { number, error 
 
 /** Errors that only say that others are not ready either do not take the place of the one that says what was lost. */
 const tellingError = (former: P4Error, error: P4Error): P4Error =>
-  ['RING_NOT_READY', 'LINK_LOST', 'PROBE_LOST'].includes(error.code) ? former : error;
+  ['RING_NOT_READY', 'EDGE_TAKEN', 'LINK_LOST', 'PROBE_LOST'].includes(error.code) ? former : error;
 
 function emptiedNodes(ring: LiveRing, stranger: NodeIndex | null): { nodes: LiveRing['nodes']; effects: Effect[] } {
   const effects: Effect[] = [];

@@ -32,6 +32,8 @@ export function recoveryDeadline(state: AgentState, input: Extract<Input, { kind
   if (standing?.kind === 'claimed') return expiredClaim(state, standing, input);
   const ring = ringOfLoad(state, input);
   if (ring?.suspension?.number !== input.suspension || ring.suspension.isOverdue) return unchanged(state);
+  // What hangs on a ring that is taken down has ended with it.
+  if (ring.phase.kind === 'ending') return unchanged(state);
   const { suspension } = ring;
   const at = { ring: ring.ring, load: ring.load };
   const ms = ring.plan.deadlineSeconds * 1000;

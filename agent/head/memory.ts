@@ -132,7 +132,7 @@ export class HeadRecall {
     const session = this.#sessions.get(id);
     if (session?.request === number) {
       const history = shortenedHistory(session.history, heldTokens);
-      const rows = withLength(session.rows, heldRows);
+      const rows = withLength(session.rows, heldRows, record.alone);
       this.#sessions.set(id, { ...session, history, rows, request: null });
     }
     const request = this.#requests.get(number);
@@ -167,8 +167,8 @@ export function endedRows(of: { promptTokens: number; reused: number; rows: numb
   return { prefilled, decoded: Math.max(0, rows - promptTokens), reused };
 }
 
-/** Rows beyond those whose shape was written down ran in a prompt's chunk. */
-function withLength(rows: SessionState['rows'], length: number): SessionState['rows'] {
-  if (rows.length > length) return shortenedMarks(rows, length);
-  return appendMarks(rows, length - rows.length, false);
+/** Rows beyond those whose shape was written down ran in a prompt's chunk; of the last one, it was. */
+function withLength(rows: SessionState['rows'], length: number, lastAlone: boolean): SessionState['rows'] {
+  if (rows.length >= length) return shortenedMarks(rows, length);
+  return appendMarks(appendMarks(rows, length - rows.length - 1, false), 1, lastAlone);
 }

@@ -156,6 +156,7 @@ function endedWithoutHead(
     kind: 'request-ended',
     ...{ load, session: session.id, request: id, reason: 'ring-lost', detail, promptTokens, reused: began.rows },
     ...{ heldTokens: session.history.length, heldRows: session.rows.length },
+    alone: session.rows.alone[session.rows.length - 1] === true,
   };
 }
 

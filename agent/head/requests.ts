@@ -213,7 +213,8 @@ export function endRequest(
   const { id, session, promptTokens, emitted, began } = request;
   const holder = present(head.sessions.get(session), 'a running request has its session');
   const sessions = withEntry(head.sessions, session, { ...holder, request: null });
-  const held = { heldTokens: holder.history.length, heldRows: holder.rows.length };
+  const alone = holder.rows.alone[holder.rows.length - 1] === true;
+  const held = { heldTokens: holder.history.length, heldRows: holder.rows.length, alone };
   const ran = endedRows({ promptTokens, reused: began.rows, rows: held.heldRows });
   const ending: EndingRequest = { kind: 'ending', id, session, promptTokens, emitted, reason, ran, settleCalls: [] };
   const text = reason === 'stop-string' ? '' : remainingText(request.assembly);

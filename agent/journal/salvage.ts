@@ -214,7 +214,7 @@ function endingsOf(load: SalvagedLoad, session: number): readonly JournalRecord[
   const of = { load: load.id, session: sessionId(session) };
   const running = [...load.requests].filter(([, request]) => request.session === session && request.ended === 0);
   const ends = running.map(([request, { promptTokens }]): JournalRecord => {
-    const held = { promptTokens, reused: 0, heldTokens: 0, heldRows: 0 };
+    const held = { promptTokens, reused: 0, heldTokens: 0, heldRows: 0, alone: false };
     const reason = 'journal-failed';
     return { kind: 'request-ended', ...of, request: requestId(request), reason, detail: 'JOURNAL_CORRUPT', ...held };
   });

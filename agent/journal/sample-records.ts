@@ -72,6 +72,7 @@ export function requestEnded(request = 1, fields: Partial<RequestEnded> = {}): R
     reused: 0,
     heldTokens: 5,
     heldRows: 4,
+    alone: false,
     ...fields,
   };
 }

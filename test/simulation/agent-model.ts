@@ -20,6 +20,7 @@ import { ServicesModel } from './services-model.ts';
 import { ShellModel } from './shell-model.ts';
 import { StagesModel } from './stages-model.ts';
 import type { ToyStage } from './toy-stage.ts';
+import { Violation } from './violation.ts';
 import type { World } from './world.ts';
 
 export class AgentModel implements DialledAgent {
@@ -35,6 +36,8 @@ export class AgentModel implements DialledAgent {
   isListening = false;
   /** Not scheduled by its system. */
   isStopped = false;
+  /** When it last began to run again. */
+  resumedAtMs = 0;
   /** Told while it was stopped. */
   #heard: (() => void)[] = [];
 
@@ -129,6 +132,7 @@ export class AgentModel implements DialledAgent {
     this.isStopped = true;
     this.#world.clock.after(forMs, () => {
       this.isStopped = false;
+      this.resumedAtMs = this.#world.clock.nowMs;
       const heard = this.#heard;
       this.#heard = [];
       for (const news of heard) this.hear(news);
@@ -276,6 +280,7 @@ export class AgentModel implements DialledAgent {
   // A table of what runs what, one line each.
   // eslint-disable-next-line complexity
   #run(effect: Effect): void {
+    checkAdmission(this.#machine.journal, effect, this.#world);
     switch (effect.kind) {
       case 'reply':
         this.services.answer(effect.call, effect.reply);
@@ -348,6 +353,21 @@ export class AgentModel implements DialledAgent {
   }
 }
 
+/** J2: nothing starts, and nothing is answered, of what the journal does not hold. */
+function checkAdmission(journal: HostModel['journal'], effect: Effect, world: World): void {
+  if (effect.kind === 'start-stage' && journal.loads.get(effect.order.load)?.isEnded !== false) {
+    world.fail(new Violation('J2', 'a stage starts of a load that is not in the journal'));
+  }
+  if (effect.kind !== 'reply') return;
+  const { reply } = effect;
+  const loads = [...journal.loads.values()];
+  const isKept =
+    reply.kind === 'session-opened'
+      ? loads.some(({ lastSession }) => lastSession >= reply.session)
+      : reply.kind !== 'submitted' || loads.some(({ requests }) => requests.has(reply.request));
+  if (!isKept) world.fail(new Violation('J2', `${reply.kind} is answered and not in the journal`));
+}
+
 /** A step on one line. */
 function traced(input: Input, { records, effects, state }: Step): string {
   const facts = Object.entries(input).filter(
@@ -361,12 +381,11 @@ function traced(input: Input, { records, effects, state }: Step): string {
   return `${input.kind} ${given} -> ${phase ?? 'no ring'}${named}`;
 }
 
-const brief = (value: unknown): string =>
-  value instanceof P4Error ? `${value.code} ${JSON.stringify(value.facts)}` : String(JSON.stringify(value, shortened));
-
-/** What would fill the line is left out. */
-function shortened(name: string, inner: unknown): unknown {
-  if (typeof inner === 'bigint') return `${inner}`;
-  if (name === 'plan' || name === 'sampling') return undefined;
-  return inner instanceof P4Error ? inner.code : inner;
-}
+const brief = (value: unknown): string => {
+  if (value instanceof P4Error) return `${value.code} ${JSON.stringify(value.facts)}`;
+  return JSON.stringify(value, (name, inner: unknown) => {
+    if (typeof inner === 'bigint') return `${inner}`;
+    if (name === 'plan' || name === 'sampling') return undefined;
+    return inner instanceof P4Error ? inner.code : inner;
+  });
+};

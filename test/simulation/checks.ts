@@ -117,7 +117,7 @@ export class Checks {
       const isGivenUp = input.kind === 'unload' || input.kind === 'forget';
       const deadlineMs = this.#world.loadNamed(record.load).plan.deadlineSeconds * 1000;
       const waitedMs = nowMs - (this.#lastWholeMs.get(record.load) ?? 0);
-      if (!isGivenUp && waitedMs < deadlineMs) {
+      if (!isGivenUp && Math.ceil(waitedMs) < deadlineMs) {
         const found = `request ${record.request} fails at ${input.kind} on ${agent.host} after ${waitedMs} ms: ${record.detail}`;
         throw new Violation('R4', found);
       }
@@ -129,13 +129,14 @@ export class Checks {
     const { clock, machines } = this.#world;
     const isBusy = machines.some(
       ({ process, stages }) =>
-        process?.isStopped === true || stages.some((stage) => stage.life === 'starting' || stage.silentForMs > 0),
+        process !== null &&
+        (process.isStopped || stages.some(({ silentForMs }) => silentForMs > 0) || loadsStage(process.state)),
     );
     if (isBusy) this.#lastBusyMs = clock.nowMs;
     for (const ring of step.state.rings.values()) {
       if (ring.kind !== 'live' || ring.head === null || ring.suspension === null || ring.phase.kind === 'ending')
         continue;
-      const sinceMs = Math.max(ring.suspension.sinceMs, this.#lastBusyMs);
+      const sinceMs = Math.max(ring.suspension.sinceMs, this.#lastBusyMs, agent.resumedAtMs);
       const mostMs = 2 * ring.plan.deadlineSeconds * 1000 + 5_000;
       if (clock.nowMs - sinceMs < mostMs) continue;
       const runs = [...ring.head.requests.values()].find(({ kind }) => kind === 'running');
@@ -224,3 +225,8 @@ export class Checks {
     return words.join('; ');
   }
 }
+
+const loadsStage = ({ rings }: AgentState): boolean =>
+  [...rings.values()].some(
+    (ring) => ring.kind === 'live' && [...ring.nodes.values()].some(({ kind }) => kind === 'loading'),
+  );

@@ -91,6 +91,7 @@ export class ClientModel {
         });
       return;
     }
+    this.#letGo();
     this.doing = 'opening';
     this.#session = null;
     this.#load = kept.loadId;
@@ -111,6 +112,7 @@ export class ClientModel {
             this.#open();
           });
         } else {
+          this.#letGo();
           this.#session = reply.session;
           this.#hold(agent, kept.loadId, reply.session);
           this.#submit();

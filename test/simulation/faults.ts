@@ -31,7 +31,12 @@ export class Faults {
       if (one !== other) network.cut(one, other, lastsMs);
     },
     'agent-killed': ({ lastsMs }) => {
-      this.#machine().killAgent(Math.min(lastsMs, 10_000));
+      const { random } = this.#world;
+      const machine = this.#machine();
+      // Whatever killed it may have killed more.
+      const [stage] = machine.livingStages();
+      if (random.oneIn(3)) stage?.kill(new P4Error('STAGE_LOST', { exit: 'SIGKILL' }));
+      machine.killAgent(Math.min(lastsMs, 10_000));
     },
     'agent-stopped': ({ lastsMs }) => {
       this.#machine().process?.stopScheduling(lastsMs);

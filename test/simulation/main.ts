@@ -21,7 +21,7 @@ const write = (line: string): void => void process.stdout.write(`${line}\n`);
 const from = Number(values.from);
 
 process.exitCode = values.mutations
-  ? reportMutations({ from, count: Number(values.seeds ?? 300) }, write)
+  ? reportMutations({ from, count: Number(values.seeds ?? 1500) }, write)
   : simulate(Number(values.seeds ?? 1000));
 
 function simulate(count: number): number {

@@ -12,6 +12,7 @@ const stepLink = 'agent/step-link.js';
 const stepRing = 'agent/step-ring.js';
 const stepStage = 'agent/step-stage.js';
 const suspension = 'agent/step-suspension.js';
+const timers = 'agent/step-timers.js';
 const recovery = 'agent/head/recovery.js';
 const requests = 'agent/head/requests.js';
 const memory = 'agent/head/memory.js';
@@ -89,15 +90,21 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: 'stale suspension of a deadline (R4)',
-    file: suspension,
+    file: timers,
     guard: 'ring?.suspension?.number !== input.suspension || ring.suspension.isOverdue',
     instead: 'ring === null || ring.suspension === null || ring.suspension.isOverdue',
   },
   {
     name: 'retry of a ring that ends',
-    file: suspension,
-    guard: "if (ring.phase.kind === 'ending')",
-    instead: 'if (false)',
+    file: timers,
+    guard: "taken down stays so.\n    if (ring.phase.kind === 'ending')",
+    instead: 'taken down stays so.\n    if (false)',
+  },
+  {
+    name: 'deadline of a ring that ends (S3)',
+    file: timers,
+    guard: "has ended with it.\n    if (ring.phase.kind === 'ending')",
+    instead: 'has ended with it.\n    if (false)',
   },
   {
     name: 'nothing goes round before the ring is whole',
@@ -282,13 +289,13 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: 'retries go on',
-    file: suspension,
+    file: timers,
     guard: "ring.phase.kind === 'unlinked' ? dialled(state, ring, null)",
     instead: 'false ? null',
   },
   {
     name: 'a lost stage is started again',
-    file: suspension,
+    file: timers,
     guard: "filter(([, { kind }]) => kind === 'lost')",
     instead: 'filter(() => false)',
   },

@@ -4,6 +4,7 @@
  */
 import type { CallId, CallReply } from '../../agent/calls.ts';
 import type { Input, Placement } from '../../agent/inputs.ts';
+import { present } from '../../protocol/assert.ts';
 import type { ErrorCode } from '../../protocol/errors.ts';
 import {
   generation,
@@ -72,6 +73,7 @@ export class RingModel {
     if (script.unloadAtMs !== null) {
       clock.after(script.unloadAtMs, () => {
         this.wanted = 'unloaded';
+        this.#unload();
       });
     }
     this.#look();
@@ -82,7 +84,7 @@ export class RingModel {
   }
 
   get headHost(): HostName {
-    return this.plan.stages[0]?.host ?? this.#world.fail('a plan has stages');
+    return present(this.plan.stages[0], 'a plan has stages').host;
   }
 
   /** What clients know of: a load that was ready once. */

@@ -87,11 +87,11 @@ export class RingRoutesModel {
 
   /** The receiving side of an edge that was found to be one of this ring. */
   incoming(edge: EdgeAddress, link: SimLink): Answer {
-    const { ring, source } = edge;
+    const { ring, source, destination } = edge;
     if (this.#incoming.has(source)) {
       // Its sender knows of a loss that has not been heard of here.
       this.#lose(new P4Error('LINK_LOST', { ring, node: source, host: link.sender.host }));
-      return { kind: 'refused', error: new P4Error('RING_NOT_READY', { ring, host: this.#host, phase: 'loading' }) };
+      return { kind: 'refused', error: new P4Error('EDGE_TAKEN', { ring, source, destination }) };
     }
     this.#incoming.set(source, link);
     return {

@@ -49,10 +49,10 @@ export function planWorld(random: SeededRandom): WorldPlan {
   const sparesOthers = random.oneIn(4);
   const ringCount = sparesOthers || random.oneIn(4) ? 2 : 1;
   const faultsEndMs = random.between(3_000, 20_000);
+  const faults = plannedFaults(random, { sparesOthers, faultsEndMs });
   const rings = ['first', 'second']
     .slice(0, ringCount)
-    .map((name) => ringPlan(random, { name, hosts, faultsEndMs, isSpared: sparesOthers && name === 'second' }));
-  const faults = plannedFaults(random, { sparesOthers, faultsEndMs });
+    .map((name) => ringPlan(random, { name, hosts, faults, faultsEndMs, isSpared: sparesOthers && name === 'second' }));
   const calmMs = Math.max(faultsEndMs, ...faults.map(({ atMs, lastsMs }) => atMs + lastsMs));
   return {
     ...{ hosts, rings, faults, sparesOthers, faultsEndMs, calmMs },
@@ -81,12 +81,20 @@ function plannedFaults(
 interface RingOptions {
   readonly name: string;
   readonly hosts: readonly HostName[];
+  readonly faults: readonly PlannedFault[];
   readonly faultsEndMs: number;
   /** Nothing at all befalls it, its operator's doings neither. */
   readonly isSpared: boolean;
 }
 
-function ringPlan(random: SeededRandom, { name, hosts, faultsEndMs, isSpared }: RingOptions): RingPlan {
+/** At any time, or in the middle of what a fault has done: while something is lost, or just comes back. */
+function unloadTime(random: SeededRandom, faults: readonly PlannedFault[], faultsEndMs: number): number {
+  if (faults.length === 0 || random.oneIn(2)) return random.between(500, faultsEndMs);
+  const { atMs, lastsMs } = random.pick(faults);
+  return atMs + random.below(500) + (random.oneIn(2) ? Math.min(lastsMs, 10_000) : 0);
+}
+
+function ringPlan(random: SeededRandom, { name, hosts, faults, faultsEndMs, isSpared }: RingOptions): RingPlan {
   const stages = random.between(hosts.length > 1 ? 2 : 1, 4);
   const plan: Plan = {
     ring: ringName(name),
@@ -107,7 +115,7 @@ function ringPlan(random: SeededRandom, { name, hosts, faultsEndMs, isSpared }: 
   };
   const operator: OperatorScript = {
     loaderDiesOneIn: !isSpared && random.oneIn(4) ? random.between(2, 12) : 0,
-    unloadAtMs: !isSpared && random.oneIn(5) ? random.between(500, faultsEndMs) : null,
+    unloadAtMs: !isSpared && random.oneIn(4) ? unloadTime(random, faults, faultsEndMs) : null,
     loadsAnew: random.oneIn(2),
   };
   const clients = Array.from({ length: random.between(1, 4) }, () => clientScript(random, faultsEndMs));

@@ -82,8 +82,8 @@ export class World {
     if (this.#isTraced) this.#say(`${this.clock.nowMs.toFixed(1).padStart(9)} ${line()}`);
   }
 
-  fail(why: string): never {
-    throw new Violation('simulation', why);
+  fail(violation: Violation): void {
+    this.checks.fail(violation);
   }
 
   /** Runs what a process does; what it breaks is kept, and ends the run. */

@@ -1,11 +1,12 @@
 /** One agent: its parts put together, from an open journal to a listening server, and taken down again in order. */
+import { basename } from 'node:path';
 import type { AgentConfig } from '../protocol/agent-config.ts';
-import type { P4Error } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
 import type { NetAddress } from '../protocol/net-address.ts';
 import type { TlsIdentity } from '../protocol/tls-identity.ts';
 import { AddressWatch } from './address-watch.ts';
-import type { Effect } from './effects.ts';
+import type { Input } from './inputs.ts';
+import { HostSocket } from './host/host-socket.ts';
 import { openJournal, type Journal } from './journal/journal.ts';
 import { Leases } from './leases.ts';
 import { LoadWatch } from './load-watch.ts';
@@ -21,6 +22,7 @@ import { SliceWork } from './slices/slice-work.ts';
 import { Shell, type EffectRunners } from './shell.ts';
 import { Stages } from './stages.ts';
 import { standingLoads } from './standing-loads.ts';
+import { takeUpStages } from './stages/adoption.ts';
 import { ChildLauncher } from './stages/child-launcher.ts';
 import type { StageLauncher } from './stages/stage-launcher.ts';
 import { stageOrders } from './stages/stage-orders.ts';
@@ -49,8 +51,6 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const journal = await openJournal({ folder, limitBytes });
   try {
     const launcher = launcherOf(options);
-    // After the journal is locked (J5): these are no stages of an agent that lives.
-    await launcher.clear(options.config.runtimeFolder);
     const parts = await assemble(options, { journal, launcher });
     return {
       listen: parts.server.listen,
@@ -82,6 +82,7 @@ interface Parts {
   readonly stages: Stages;
   readonly server: RpcServer;
   readonly addressWatch: AddressWatch;
+  readonly hostSocket: HostSocket;
 }
 
 interface Foundation {
@@ -111,20 +112,21 @@ async function assemble({ config, tls, log }: AgentOptions, { journal, launcher 
   });
   const stages = new Stages({ config, launcher, rings, watch, state, dispatch, log });
   const shell = new Shell({
-    initial: { host, rings: new Map(), nextIncarnation: 1 },
+    initial: { host, rings: new Map(), nextIncarnation: 1, nextSuspension: 1 },
     journal,
     runners: effectRunners({ calls, transcripts, leases, rings, stages, dispatch }),
-    abandon: (effect, error) => {
-      abandon({ calls, transcripts }, effect, error);
+    onJournal: (error) => {
+      transcripts.pauseAll(error === null ? null : { error, untilMs: null });
     },
     log,
   });
-  for (const standing of await standingLoads(journal.replay())) dispatch(standing);
+  await takeUp({ config, launcher, journal, stages, dispatch, log });
   const addressWatch = new AddressWatch(config.listen[0]?.address ?? '', log);
   const report = new StatusReport({
     state,
     addressMissing: () => addressWatch.missing,
     journal: () => journal.stats(),
+    journalFailure: () => shell.journalFailure,
     linksOf: (load) => rings.linksOf(load),
     stageReport: (of) => stages.report(of),
     slicesFolder: config.slicesFolder,
@@ -135,11 +137,44 @@ async function assemble({ config, tls, log }: AgentOptions, { journal, launcher 
   const slices = sliceService({ state, slicesFolder, stateFolder, uploads, work });
   const handlers = {
     Agent: { ...operatorService({ state, dispatch, calls, watch, report }), ...slices },
-    Outer: outerService({ state, dispatch, calls, transcripts, leases, stages }),
+    Outer: outerService({ state, dispatch, calls, transcripts, leases, stages, journal }),
   };
   const gate: Rings['answer'] = (edge, peer) => rings.answer(edge, peer);
   const server = await startServer({ config, tls, handlers, gate, log });
-  return { shell, stages, server, addressWatch };
+  const hostSocket = await HostSocket.listen(config.runtimeFolder, {
+    forget: (ring) =>
+      calls.ask('unloaded', (call) => {
+        dispatch({ kind: 'forget', call, ring });
+      }),
+    journal: () => journal.report(),
+  });
+  return { shell, stages, server, addressWatch, hostSocket };
+}
+
+/** What the former agent left: loads in the journal, and stages that live (R2). */
+async function takeUp(parts: {
+  readonly config: AgentConfig;
+  readonly launcher: StageLauncher;
+  readonly journal: Journal;
+  readonly stages: Stages;
+  readonly dispatch: Shell['dispatch'];
+  readonly log: Log;
+}): Promise<void> {
+  const { config, launcher, journal, stages, dispatch, log } = parts;
+  const loads = await standingLoads(journal);
+  for (const { restored } of loads) dispatch(restored);
+  // After the journal is locked (J5): these are no stages of an agent that lives.
+  const handles = await launcher.former(config.runtimeFolder, (folder, line) => {
+    log({
+      event: 'stage-said',
+      stage: basename(folder),
+      said: line.kind === 'text' ? line.text : JSON.stringify(line.record),
+    });
+  });
+  for (const { adoption, stages: former } of await takeUpStages(handles, { host: config.host, loads, log })) {
+    for (const stage of former) stages.adopt(stage);
+    dispatch({ kind: 'adopted', ...adoption, atMs: performance.now() });
+  }
 }
 
 interface EffectTargets {
@@ -152,12 +187,20 @@ interface EffectTargets {
 }
 
 function effectRunners({ calls, transcripts, leases, rings, stages, dispatch }: EffectTargets): EffectRunners {
+  const after = (ms: number, input: (atMs: number) => Input): void => {
+    setTimeout(() => {
+      dispatch(input(performance.now()));
+    }, ms).unref();
+  };
   return {
     reply: ({ call, reply }) => {
       calls.answer(call, reply);
     },
     'start-stage': (effect) => {
       stages.start(effect);
+    },
+    'attach-stage': (effect) => {
+      stages.attach(effect);
     },
     'stop-stage': (effect) => {
       stages.stop(effect);
@@ -171,10 +214,25 @@ function effectRunners({ calls, transcripts, leases, rings, stages, dispatch }: 
     'send-frame': (effect) => {
       rings.send(effect);
     },
-    'await-probe': ({ ring, nonce }) => {
-      setTimeout(() => {
-        dispatch({ kind: 'probe-timeout', ring, nonce });
-      }, limits.probeMs).unref();
+    'await-probe': ({ ring, load, nonce }) => {
+      after(limits.probeMs, (atMs) => ({ kind: 'probe-timeout', ring, load, nonce, atMs }));
+    },
+    'await-retry': ({ ring, load, suspension, attempt, ms }) => {
+      after(ms, (atMs) => ({ kind: 'retry', ring, load, suspension, attempt, atMs }));
+    },
+    'await-deadline': ({ ring, load, suspension, ms }) => {
+      after(ms, (atMs) => ({ kind: 'recovery-deadline', ring, load, suspension, atMs }));
+    },
+    'await-lease': ({ of }) => {
+      leases.expect(of, limits.orphanLeaseMs, () => {
+        dispatch({ kind: 'lease-expired', ...of });
+      });
+    },
+    'publish-pause': ({ load, error, ms }) => {
+      transcripts.pauseRing(load, { error, untilMs: performance.now() + ms });
+    },
+    'publish-resume': ({ load }) => {
+      transcripts.pauseRing(load, null);
     },
     'publish-begin': ({ of }) => {
       transcripts.begin(of);
@@ -191,34 +249,17 @@ function effectRunners({ calls, transcripts, leases, rings, stages, dispatch }: 
   };
 }
 
-/** The journal could not write what these effects rest on: callers are told so, readers get no more (J8). */
-function abandon(
-  { calls, transcripts }: Pick<EffectTargets, 'calls' | 'transcripts'>,
-  effect: Effect,
-  error: P4Error,
-): void {
-  if (effect.kind === 'reply') calls.answer(effect.call, { kind: 'refused', error });
-  if (effect.kind === 'publish-token' || effect.kind === 'publish-end') {
-    const end = {
-      reason: 'journal-failed',
-      text: '',
-      promptTokens: 0,
-      completionTokens: 0,
-      detail: error.code,
-    } as const;
-    transcripts.addEnd(effect.of, end);
-  }
-}
-
 async function stop(
-  { shell, stages, server, addressWatch }: Parts,
+  { shell, stages, server, addressWatch, hostSocket }: Parts,
   { journal, launcher, runtimeFolder }: Foundation & { readonly runtimeFolder: string },
 ): Promise<void> {
   addressWatch.stop();
+  shell.stop();
+  await hostSocket.close();
   await server.stop(limits.rpcStopMs);
   await stages.leave();
   // Children of a former agent that still were ending when this one began.
-  if (!launcher.outlivesAgent) await launcher.clear(runtimeFolder);
+  if (!launcher.outlivesAgent) await launcher.former(runtimeFolder, () => undefined);
   await shell.settled();
   await journal.close();
 }

@@ -2,7 +2,7 @@
 import type { P4Error } from '../protocol/errors.ts';
 import type { FinishReason } from '../protocol/finish.ts';
 import type { HostName, NodeIndex, RequestId, SessionId } from '../protocol/ids.ts';
-import type { Receipt } from '../protocol/hop-items.ts';
+import type { KeptReceipt } from './records.ts';
 
 declare const brand: unique symbol;
 export type CallId = number & { readonly [brand]: 'CallId' };
@@ -32,6 +32,6 @@ export type SettlementState =
   | {
       readonly kind: 'settled';
       readonly reason: FinishReason;
-      readonly receipts: readonly Receipt[];
+      readonly receipts: readonly KeptReceipt[];
       readonly emitted: number;
     };

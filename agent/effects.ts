@@ -15,23 +15,31 @@ import type { EdgeAddress } from './links/link.ts';
 export type Effect =
   | { readonly kind: 'reply'; readonly call: CallId; readonly reply: CallReply }
   | StartStage
-  | {
-      readonly kind: 'stop-stage';
-      readonly ring: RingName;
-      readonly load: LoadId;
-      readonly node: NodeIndex;
-      readonly incarnation: number;
-    }
+  | ({ readonly kind: 'stop-stage'; readonly incarnation: number } & StageOf)
   | {
       readonly kind: 'dial-links';
       readonly ring: RingName;
       readonly load: LoadId;
       readonly edges: readonly DialledEdge[];
     }
+  /** Makes a stage that lives empty by a new connection; `stage-loaded` follows, or `stage-lost`. */
+  | ({ readonly kind: 'attach-stage'; readonly incarnation: number } & StageOf)
   /** Closes every link and route of the ring on this host; the agents before it in the ring are told why. */
   | { readonly kind: 'cut-ring'; readonly ring: RingName; readonly load: LoadId; readonly error: P4Error }
   | ({ readonly kind: 'send-frame'; readonly ring: RingName; readonly load: LoadId } & FrameDraft)
-  | { readonly kind: 'await-probe'; readonly ring: RingName; readonly nonce: number }
+  | ({ readonly kind: 'await-probe'; readonly nonce: number } & LoadOf)
+  | ({
+      readonly kind: 'await-retry';
+      readonly suspension: number;
+      readonly attempt: number;
+      readonly ms: number;
+    } & LoadOf)
+  | ({ readonly kind: 'await-deadline'; readonly suspension: number; readonly ms: number } & LoadOf)
+  /** A session that nobody holds: it is closed unless somebody takes its lease up. */
+  | { readonly kind: 'await-lease'; readonly of: Omit<RequestAddress, 'request'> }
+  /** Readers of the load's running requests are told that those wait, for `ms` more at most, and when they go on. */
+  | ({ readonly kind: 'publish-pause'; readonly error: P4Error; readonly ms: number } & LoadOf)
+  | ({ readonly kind: 'publish-resume' } & LoadOf)
   /** A request is admitted: readers may gather from it. */
   | { readonly kind: 'publish-begin'; readonly of: RequestAddress }
   | {
@@ -44,6 +52,15 @@ export type Effect =
   | { readonly kind: 'publish-end'; readonly of: RequestAddress; readonly end: RequestEnd }
   /** A session ended here: whoever holds its lease is told. */
   | { readonly kind: 'end-lease'; readonly of: Omit<RequestAddress, 'request'> };
+
+interface LoadOf {
+  readonly ring: RingName;
+  readonly load: LoadId;
+}
+
+interface StageOf extends LoadOf {
+  readonly node: NodeIndex;
+}
 
 export interface StartStage {
   readonly kind: 'start-stage';
@@ -68,11 +85,17 @@ export type EffectKind = Effect['kind'];
 export const effectTiming: Readonly<Record<EffectKind, 'committed' | 'immediate'>> = {
   reply: 'committed',
   'start-stage': 'committed',
-  'stop-stage': 'committed',
+  'stop-stage': 'immediate',
+  'attach-stage': 'immediate',
   'dial-links': 'committed',
   'cut-ring': 'immediate',
   'send-frame': 'immediate',
   'await-probe': 'immediate',
+  'await-retry': 'immediate',
+  'await-deadline': 'immediate',
+  'await-lease': 'immediate',
+  'publish-pause': 'immediate',
+  'publish-resume': 'committed',
   'publish-begin': 'committed',
   'publish-token': 'committed',
   'publish-end': 'committed',

@@ -18,9 +18,9 @@ import type { Sampling } from '../protocol/sampling.ts';
 import type { Vocabulary } from './head/vocabulary.ts';
 import type { CallId, LinkedEdge } from './calls.ts';
 import type { LoadAdmitted } from './records.ts';
-import type { FirstIds } from './state.ts';
+import type { HeadMemory } from './head/memory.ts';
 
-export type Input = OperatorInput | NodeInput | LinkInput | OuterInput | RingInput;
+export type Input = OperatorInput | NodeInput | LinkInput | TimerInput | OuterInput | RingInput;
 export type InputKind = Input['kind'];
 
 /** A call names a ring and carries the generation it believes in (G3). */
@@ -34,13 +34,33 @@ export type OperatorInput =
   | ({ readonly kind: 'load' } & Addressed & LoadOrder)
   | ({ readonly kind: 'link' } & Addressed)
   | ({ readonly kind: 'probe'; readonly nonce: number; readonly atMs: number } & Addressed)
-  | { readonly kind: 'probe-timeout'; readonly ring: RingName; readonly nonce: number }
   | ({ readonly kind: 'unload'; readonly digestMatches: boolean } & Addressed)
   /** At start, before anything else: a load that the journal holds and no unload ended. */
-  | ({ readonly kind: 'restored'; readonly firstIds: FirstIds } & Omit<LoadAdmitted, 'kind'>);
+  | ({ readonly kind: 'restored'; readonly memory: HeadMemory; readonly deadlineMs: number } & Omit<
+      LoadAdmitted,
+      'kind' | 'assignment'
+    >)
+  /** At start: stages of a standing load live on, and their generation fits its digest (R2). */
+  | ({ readonly kind: 'adopted' } & Adoption)
+  /** Root on this host gives the ring up without its generation (G7). */
+  | { readonly kind: 'forget'; readonly call: CallId; readonly ring: RingName };
+
+export interface Adoption {
+  readonly ring: RingName;
+  readonly load: LoadId;
+  readonly generation: Generation;
+  readonly plan: Plan;
+  readonly placements: readonly Placement[];
+  /** The stages that live, by the number of their start. */
+  readonly stages: ReadonlyMap<NodeIndex, number>;
+  /** The highest such number of any ring's: new ones are above it. */
+  readonly highestStart: number;
+  readonly atMs: number;
+}
 
 export interface LoadOrder {
   readonly load: LoadId;
+  readonly atMs: number;
   readonly plan: Plan;
   readonly planDigest: string;
   readonly assignment: string;
@@ -58,9 +78,7 @@ export interface Placement {
   readonly port: number;
 }
 
-interface OfNode {
-  readonly ring: RingName;
-  readonly load: LoadId;
+interface OfNode extends OfLoad {
   readonly node: NodeIndex;
   /** Which start of the stage this is news of; news of a former one changes nothing (R2). */
   readonly incarnation: number;
@@ -69,15 +87,33 @@ interface OfNode {
 export type NodeInput =
   /** `vocabulary` from the head stage, `null` from the others. */
   | ({ readonly kind: 'stage-loaded'; readonly pid: number; readonly vocabulary: Vocabulary | null } & OfNode)
-  | ({ readonly kind: 'stage-lost'; readonly error: P4Error } & OfNode)
+  | ({ readonly kind: 'stage-lost'; readonly error: P4Error; readonly atMs: number } & OfNode)
   | ({ readonly kind: 'stage-stopped' } & OfNode);
 
 export type LinkInput =
-  | { readonly kind: 'links-up'; readonly ring: RingName; readonly load: LoadId; readonly links: readonly LinkedEdge[] }
-  | { readonly kind: 'link-lost'; readonly ring: RingName; readonly load: LoadId; readonly error: P4Error };
+  | ({ readonly kind: 'link-up'; readonly link: LinkedEdge } & OfLoad)
+  /** An edge could not be dialled; those that stand are untouched. */
+  | ({ readonly kind: 'dial-failed'; readonly error: P4Error; readonly atMs: number } & OfLoad)
+  /** An edge that stood is gone, and with it all ways of the ring on this host. */
+  | ({ readonly kind: 'link-lost'; readonly error: P4Error; readonly atMs: number } & OfLoad);
+
+/** What the shell's timers bring; one of a former suspension changes nothing. */
+export type TimerInput =
+  | ({ readonly kind: 'probe-timeout'; readonly nonce: number; readonly atMs: number } & OfLoad)
+  | ({ readonly kind: 'retry'; readonly suspension: number; readonly attempt: number; readonly atMs: number } & OfLoad)
+  | ({ readonly kind: 'recovery-deadline'; readonly suspension: number; readonly atMs: number } & OfLoad)
+  /** Nobody took a session's lease up in time. */
+  | ({ readonly kind: 'lease-expired'; readonly session: SessionId } & OfLoad);
+
+interface OfLoad {
+  readonly ring: RingName;
+  readonly load: LoadId;
+}
 
 export type OuterInput =
   | ({ readonly kind: 'open-session' } & Addressed)
+  /** Takes up the lease of a session that stands. */
+  | ({ readonly kind: 'resume-session'; readonly session: SessionId } & Addressed)
   | ({ readonly kind: 'submit'; readonly session: SessionId } & Addressed & Submission)
   | ({ readonly kind: 'cancel'; readonly session: SessionId; readonly request: RequestId } & Addressed)
   | ({ readonly kind: 'close-session'; readonly session: SessionId } & Addressed)

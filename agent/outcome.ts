@@ -1,10 +1,10 @@
 /** The pieces that steps are made of. */
 import { P4Error } from '../protocol/errors.ts';
-import type { Generation, LoadId, RingName } from '../protocol/ids.ts';
+import type { Generation, HostName, LoadId, RingName } from '../protocol/ids.ts';
 import type { CallId, CallReply } from './calls.ts';
 import type { Effect } from './effects.ts';
 import { withEntry, withoutEntry } from './head/head-state.ts';
-import type { AgentState, LiveRing, RingState } from './state.ts';
+import { isHead, type AgentState, type LiveRing, type RingPhase, type RingState } from './state.ts';
 import type { Step } from './step.ts';
 
 export const unchanged = (state: AgentState): Step => ({ state, records: [], effects: [] });
@@ -53,4 +53,33 @@ export const generationMismatch = (state: AgentState, ring: RingName): P4Error =
 export function ringOfLoad(state: AgentState, of: { readonly ring: RingName; readonly load: LoadId }): LiveRing | null {
   const ring = state.rings.get(of.ring);
   return ring?.kind === 'live' && ring.load === of.load ? ring : null;
+}
+
+/** Why OUTER is not answered here. */
+export const headMissing = (ring: LiveRing, host: HostName): P4Error =>
+  isHead(ring, host)
+    ? new P4Error('RING_NOT_READY', { ring: ring.ring, host, phase: ring.phase.kind })
+    : new P4Error('NOT_THE_HEAD', { ring: ring.ring, host });
+
+/** Calls that wait for something that will not come now. */
+export function waitingCalls(phase: RingPhase): readonly CallId[] {
+  switch (phase.kind) {
+    case 'loading':
+    case 'ending':
+      return phase.calls;
+    case 'linking':
+    case 'probing':
+      return phase.call === null ? [] : [phase.call];
+    case 'loaded':
+    case 'unlinked':
+    case 'linked':
+    case 'ready':
+      return [];
+  }
+}
+
+/** A loss on one line; what a stage said last is in its agent's log. */
+export function lossText(error: P4Error): string {
+  const facts = Object.entries(error.facts).filter(([, value]) => typeof value !== 'object');
+  return [error.code, ...facts.map(([name, value]) => `${name} ${String(value)}`)].join(', ');
 }

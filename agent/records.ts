@@ -4,6 +4,7 @@
  * A record names its load by load id, never by generation (G4). Token ids are kept; prompts as text are not.
  */
 import type { LoadId, NodeIndex, RequestId, RingName, SessionId, SlotIndex, TokenId } from '../protocol/ids.ts';
+import type { FinishReason } from '../protocol/finish.ts';
 import type { Sampling } from '../protocol/sampling.ts';
 import type { Receipt } from '../protocol/hop-items.ts';
 
@@ -14,6 +15,7 @@ export type JournalRecord =
   | LoadAdmitted
   | NodeChanged
   | RingReady
+  | RingSuspended
   | LoadEnded
   | SessionOpened
   | SessionClosed
@@ -43,15 +45,25 @@ export interface NodeChanged {
   readonly reason: string | null;
 }
 
+/** The first is the load's success, each later one the end of a loss. */
 export interface RingReady {
   readonly kind: 'ring-ready';
   readonly load: LoadId;
 }
 
+/** R1: the ring lost a stage, a link or an agent; its requests wait. */
+export interface RingSuspended {
+  readonly kind: 'ring-suspended';
+  readonly load: LoadId;
+  /** The error on one line. */
+  readonly reason: string;
+}
+
 export interface LoadEnded {
   readonly kind: 'load-ended';
   readonly load: LoadId;
-  readonly by: 'unload' | 'failed-load' | 'restart';
+  /** `forget`: by root on the host, without the generation (G7). */
+  readonly by: 'unload' | 'failed-load' | 'forget';
 }
 
 export interface SessionOpened {
@@ -76,6 +88,7 @@ export interface RequestAdmitted {
   readonly sampling: Sampling;
   readonly stopStrings: readonly string[];
   readonly maxTokens: number;
+  readonly ignoreEnd: boolean;
 }
 
 /** J7, J8: committed before any reader sees the token. */
@@ -87,6 +100,8 @@ export interface TokenEmitted {
   /** Index of the token in the completion, from 0. */
   readonly index: number;
   readonly token: TokenId;
+  /** Whether the row that drew it ran in a frame of its own: it will again after a loss (R3). */
+  readonly alone: boolean;
 }
 
 export interface RequestEnded {
@@ -94,8 +109,15 @@ export interface RequestEnded {
   readonly load: LoadId;
   readonly session: SessionId;
   readonly request: RequestId;
-  /** A finish reason of `protocol/finish.ts`. */
-  readonly reason: string;
+  readonly reason: FinishReason;
+  readonly detail: string;
+  /** Tokens in the session when the request was admitted, its prompt with them. */
+  readonly promptTokens: number;
+  /** Rows of them that were there already (S2). */
+  readonly reused: number;
+  /** What the session holds after it: tokens, and of how many of them the rows have run. */
+  readonly heldTokens: number;
+  readonly heldRows: number;
 }
 
 /** S3: exactly one for a request. */

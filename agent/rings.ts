@@ -1,6 +1,6 @@
 /** The ways of every live ring through this agent, and the links that carry them; runs the effects that concern them. */
 import { P4Error } from '../protocol/errors.ts';
-import type { HostName, LoadId, NodeIndex, RingName } from '../protocol/ids.ts';
+import type { HostName, LoadId, NodeIndex } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
 import type { TlsIdentity } from '../protocol/tls-identity.ts';
 import type { LinkedEdge } from './calls.ts';
@@ -46,7 +46,8 @@ export class Rings {
           dispatch({ kind: 'frame-finished', ...at });
         },
         lost: (error) => {
-          if (this.#routes.get(ring.load) === routes) dispatch({ kind: 'link-lost', ...at, error });
+          if (this.#routes.get(ring.load) === routes)
+            dispatch({ kind: 'link-lost', ...at, error, atMs: performance.now() });
         },
       },
     });
@@ -77,40 +78,40 @@ export class Rings {
     this.#routes.delete(load);
   }
 
-  /** Dials every edge that leaves this host; all of them, or the ring is told why not (A3). */
+  /** Dials edges that leave this host (A3); one that is being dialled already is not dialled twice. */
   dial({ ring, load, edges }: Extract<Effect, { kind: 'dial-links' }>): void {
-    const { dispatch } = this.#options;
-    const dialled = edges.map((edge) => this.#dialOne(load, edge));
-    Promise.all(dialled).then(
-      (links) => {
-        this.#adopt({ ring, load, links });
-      },
-      (error: unknown) => {
-        void Promise.allSettled(dialled).then((outcomes) => {
-          for (const outcome of outcomes) if (outcome.status === 'fulfilled') outcome.value.close();
+    const live = this.#options.state().rings.get(ring);
+    if (live?.kind !== 'live' || live.load !== load) return;
+    const routes = this.routesOf(live);
+    for (const edge of edges) {
+      if (!routes.beginsDialling(edge.source)) continue;
+      this.#dialOne(routes, load, edge)
+        .then((link) => {
+          this.#adopt(routes, load, link);
+        })
+        .catch((error: unknown) => {
+          if (!(error instanceof P4Error)) throw error;
+          routes.endsDialling(edge.source);
+          if (this.#routes.get(load) === routes)
+            this.#options.dispatch({ kind: 'dial-failed', ring, load, error, atMs: performance.now() });
         });
-        if (!(error instanceof P4Error)) throw error;
-        dispatch({ kind: 'link-lost', ring, load, error });
-      },
-    );
+    }
   }
 
-  #adopt({ ring, load, links }: { ring: RingName; load: LoadId; links: readonly Link[] }): void {
-    const live = this.#options.state().rings.get(ring);
-    if (live?.kind !== 'live' || live.load !== load || live.phase.kind !== 'linking') {
-      for (const link of links) link.close();
+  /** A link whose ring was cut while it was dialled is of no use: its receiver hears of the cut by it. */
+  #adopt(routes: RingRoutes, load: LoadId, link: Link): void {
+    const { ring, source, destination } = link.edge;
+    routes.endsDialling(source);
+    if (this.#routes.get(load) !== routes) {
+      link.close();
       return;
     }
-    const routes = this.routesOf(live);
-    for (const link of links) routes.addLink(link);
-    const linked = links.map((link): LinkedEdge => {
-      const { source, destination } = link.edge;
-      return { source, destination, address: link.address, peer: link.peer };
-    });
-    this.#options.dispatch({ kind: 'links-up', ring, load, links: linked });
+    routes.addLink(link);
+    const up: LinkedEdge = { source, destination, address: link.address, peer: link.peer };
+    this.#options.dispatch({ kind: 'link-up', ring, load, link: up });
   }
 
-  #dialOne(load: LoadId, edge: DialledEdge): Promise<Link> {
+  #dialOne(routes: RingRoutes, load: LoadId, edge: DialledEdge): Promise<Link> {
     const { ring, generation, source, destination, host, address, port } = edge;
     return dialLink({
       edge: { ring, generation, source, destination },
@@ -120,11 +121,14 @@ export class Rings {
       tls: this.#options.tls,
       deadlineMs: limits.linkMs,
       events: {
-        acknowledged: (count) => this.#routes.get(load)?.acknowledged(source, count),
+        acknowledged: (count) => {
+          routes.acknowledged(source, count);
+        },
         lost: (error) => {
+          if (this.#routes.get(load) !== routes) return;
           // Where the loss began has named itself; else it is this neighbour.
           const named = new P4Error(error.code, { ring, node: destination, host, ...error.facts }, error);
-          this.#options.dispatch({ kind: 'link-lost', ring, load, error: named });
+          this.#options.dispatch({ kind: 'link-lost', ring, load, error: named, atMs: performance.now() });
         },
       },
     });

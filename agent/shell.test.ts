@@ -3,7 +3,8 @@ import { describe, it } from 'node:test';
 
 import { P4Error } from '../protocol/errors.ts';
 import { open, load, readyAgent, right, ring, call } from '../test/simulation/toy-agent.ts';
-import { nodeIndex, sessionId, tokenId } from '../protocol/ids.ts';
+import { nodeIndex, requestId, sessionId, tokenId } from '../protocol/ids.ts';
+import { limits } from '../protocol/limits.ts';
 import { defaultSampling } from '../protocol/sampling.ts';
 import type { Effect } from './effects.ts';
 import type { Input } from './inputs.ts';
@@ -27,9 +28,10 @@ function watchedShell(onFrame: (shell: Shell) => void): {
   shell: Shell;
   happened: string[];
   finishCommits: () => Promise<void>;
+  failCommits: () => Promise<void>;
 } {
   const happened: string[] = [];
-  const commits: (() => void)[] = [];
+  const commits: { finish: () => void; fail: (error: P4Error) => void }[] = [];
   const note = (effect: Effect): void => {
     happened.push(effect.kind);
     if (effect.kind === 'send-frame') onFrame(shell);
@@ -38,6 +40,12 @@ function watchedShell(onFrame: (shell: Shell) => void): {
     reply: note,
     'start-stage': note,
     'stop-stage': note,
+    'attach-stage': note,
+    'await-retry': note,
+    'await-deadline': note,
+    'await-lease': note,
+    'publish-pause': note,
+    'publish-resume': note,
     'dial-links': note,
     'cut-ring': note,
     'send-frame': note,
@@ -53,20 +61,27 @@ function watchedShell(onFrame: (shell: Shell) => void): {
       admission: () => ({ kind: 'admitted' }),
       commit: (records) => {
         happened.push(`commit ${records.map(({ kind }) => kind).join()}`);
-        return new Promise((resolve) => commits.push(resolve));
+        return new Promise((resolve, reject) => commits.push({ finish: resolve, fail: reject }));
+      },
+      reopen: () => {
+        happened.push('reopen');
+        return Promise.resolve();
       },
     },
     runners,
-    abandon: (effect) => happened.push(`abandoned ${effect.kind}`),
+    onJournal: (failure) => happened.push(`journal ${failure?.code ?? 'open'}`),
     log: () => undefined,
   });
+  // The effects behind a commit run in the turn of the event loop in which it resolves.
   const finishCommits = async (): Promise<void> => {
-    for (const finish of commits.splice(0)) finish();
-    await shell.settled();
-    // The effects behind the last commit run in the turn of the event loop in which it resolves.
+    for (const { finish } of commits.splice(0)) finish();
     await new Promise(setImmediate);
   };
-  return { shell, happened, finishCommits };
+  const failCommits = async (): Promise<void> => {
+    for (const { fail } of commits.splice(0)) fail(new P4Error('JOURNAL_WRITE_FAILED', { why: 'no space' }));
+    await new Promise(setImmediate);
+  };
+  return { shell, happened, finishCommits, failCommits };
 }
 
 describe('the shell', () => {
@@ -90,15 +105,48 @@ describe('the shell', () => {
         node: nodeIndex(0),
         incarnation: 1,
         error: new P4Error('STAGE_LOST'),
+        atMs: 0,
       });
     });
     shell.dispatch(submitted);
     const commits = happened.filter((what) => what.startsWith('commit'));
     assert.equal(commits[0], 'commit request-admitted');
-    assert.match(commits[1] ?? '', /request-ended/);
+    assert.match(commits[1] ?? '', /ring-suspended/);
     assert.equal(commits.length, 2);
     await finishCommits();
-    assert.ok(happened.includes('publish-end'));
-    assert.ok(!happened.some((what) => what.startsWith('abandoned')));
+    assert.ok(happened.includes('publish-begin'));
+  });
+
+  it('keeps what the journal could not take, says so, and writes it in order when it can again', async (context) => {
+    context.mock.timers.enable({ apis: ['setTimeout'] });
+    const { shell, happened, finishCommits, failCommits } = watchedShell(() => undefined);
+    shell.dispatch(submitted);
+    shell.dispatch({
+      kind: 'cancel',
+      call: call(6),
+      ring,
+      generation: right,
+      session: sessionId(1),
+      request: requestId(1),
+    });
+    await failCommits();
+    const failed = happened.indexOf('journal JOURNAL_WRITE_FAILED');
+    assert.deepEqual(happened.slice(failed), ['journal JOURNAL_WRITE_FAILED', 'reply', 'reply'], 'callers do not wait');
+    assert.equal(shell.journalFailure?.code, 'JOURNAL_WRITE_FAILED');
+    shell.dispatch({ kind: 'close-session', call: call(7), ring, generation: right, session: sessionId(1) });
+    assert.equal(happened.at(-1), 'reply');
+    const before = happened.length;
+    context.mock.timers.tick(limits.journalRetryMs);
+    await new Promise(setImmediate);
+    assert.deepEqual(happened.slice(before), [
+      'reopen',
+      'journal open',
+      'commit request-admitted',
+      'commit request-ended',
+      'commit session-closed',
+    ]);
+    await finishCommits();
+    assert.deepEqual(happened.slice(before + 5), ['publish-begin', 'publish-end', 'end-lease']);
+    assert.equal(shell.journalFailure, null);
   });
 });

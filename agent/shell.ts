@@ -3,10 +3,12 @@
  *
  * - J2, J8: a `committed` effect runs when all records up to its own step are durable, in order.
  * - J7: an `immediate` effect runs at once; compute never waits for the journal.
- * - J1: a step whose admission the journal cannot take is not taken at all. After a failed write nothing new is admitted,
- *   and nothing is told that was not written down.
+ * - J1: a step whose admission the journal cannot take is not taken at all.
+ * - A journal that cannot be written is opened again until it can: what was not written is kept, in order, and written
+ *   then. Meanwhile nothing new is admitted, callers are told why, and readers wait.
  */
 import { P4Error } from '../protocol/errors.ts';
+import { limits } from '../protocol/limits.ts';
 import { effectTiming, type Effect, type EffectKind } from './effects.ts';
 import type { Input } from './inputs.ts';
 import type { Journal } from './journal/journal.ts';
@@ -22,11 +24,17 @@ export type EffectRunners = {
 
 export interface ShellOptions {
   readonly initial: AgentState;
-  readonly journal: Pick<Journal, 'commit' | 'admission'>;
+  readonly journal: Pick<Journal, 'commit' | 'admission' | 'reopen'>;
   readonly runners: EffectRunners;
-  /** What becomes of a committed effect whose records could not be written. */
-  readonly abandon: (effect: Effect, error: P4Error) => void;
+  /** Told why the journal cannot be written, and `null` when it can again. */
+  readonly onJournal: (failure: P4Error | null) => void;
   readonly log: Log;
+}
+
+/** A step that is not durable, or waits behind one that is not. */
+interface Undurable {
+  readonly records: readonly JournalRecord[];
+  readonly effects: readonly Effect[];
 }
 
 export class Shell {
@@ -37,8 +45,11 @@ export class Shell {
    * effect that dispatches again meets them handed over, so that records keep the order of their steps.
    */
   #uncommitted: readonly JournalRecord[] = [];
-  /** The newest commit on its way, `null` when all is durable; commits resolve in order. */
-  #newest: Promise<void> | null = null;
+  /** In the order of their steps. */
+  #undurable: Undurable[] = [];
+  #failure: P4Error | null = null;
+  #whenDurable: (() => void)[] = [];
+  #isStopped = false;
 
   constructor(options: ShellOptions) {
     this.#options = options;
@@ -49,8 +60,13 @@ export class Shell {
     return this.#state;
   }
 
+  /** Why the journal cannot be written; `null` while it can. */
+  get journalFailure(): P4Error | null {
+    return this.#failure;
+  }
+
   dispatch(input: Input): void {
-    this.#commitRest();
+    this.#handOver([]);
     const { state, records, effects } = step(this.#state, input);
     const refusal = this.#refusal(records);
     if (refusal !== null) {
@@ -59,17 +75,21 @@ export class Shell {
     }
     this.#state = state;
     this.#uncommitted = records;
-    const later = effects.filter(({ kind }) => effectTiming[kind] === 'committed');
     for (const effect of effects) if (effectTiming[effect.kind] === 'immediate') this.#run(effect);
-    this.#commitRest();
-    if (later.length === 0) return;
-    if (this.#newest === null) for (const effect of later) this.#run(effect);
-    else this.#runAfter(this.#newest, later);
+    this.#handOver(effects.filter(({ kind }) => effectTiming[kind] === 'committed'));
   }
 
-  /** Resolves when everything dispatched so far is durable or has failed. */
+  /** Resolves when everything dispatched so far is durable, or the journal cannot be written. */
   async settled(): Promise<void> {
-    await this.#newest?.catch(() => undefined);
+    if (this.#undurable.length === 0 || this.#failure !== null) return;
+    await new Promise<void>((resolve) => {
+      this.#whenDurable.push(resolve);
+    });
+  }
+
+  /** Gives up on a journal that cannot be written. */
+  stop(): void {
+    this.#isStopped = true;
   }
 
   #refusal(records: readonly JournalRecord[]): { kind: 'refused'; error: P4Error } | null {
@@ -82,35 +102,93 @@ export class Shell {
     return null;
   }
 
-  #commitRest(): void {
+  /** Gives the records of the last step to the journal; `effects` run when those, and all before, are durable. */
+  #handOver(effects: readonly Effect[]): void {
     const records = this.#uncommitted;
-    if (records.length === 0) return;
     this.#uncommitted = [];
-    const commit = this.#options.journal.commit(records);
-    this.#newest = commit;
-    const done = (): void => {
-      if (this.#newest === commit) this.#newest = null;
-    };
-    commit.then(done, (error: unknown) => {
-      done();
-      if (!(error instanceof P4Error)) throw error;
-      this.#options.log({ event: 'journal-failed', code: error.code });
-    });
+    if (records.length === 0 && this.#undurable.length === 0) {
+      for (const effect of effects) this.#run(effect);
+    } else if (records.length > 0 || effects.length > 0) {
+      const undurable = { records, effects };
+      this.#undurable.push(undurable);
+      if (this.#failure !== null) this.#answerWaiting(this.#failure);
+      else this.#commit(undurable);
+    }
   }
 
-  #runAfter(commit: Promise<void>, effects: readonly Effect[]): void {
-    commit.then(
+  #commit({ records }: Undurable): void {
+    if (records.length === 0) return;
+    this.#options.journal.commit(records).then(
       () => {
-        for (const effect of effects) this.#run(effect);
+        this.#durable();
       },
       (error: unknown) => {
         if (!(error instanceof P4Error)) throw error;
-        for (const effect of effects) this.#options.abandon(effect, error);
+        this.#failed(error);
       },
     );
+  }
+
+  /** Commits end in their order: the oldest step is durable, and with it those behind it that wrote nothing. */
+  #durable(): void {
+    do {
+      for (const effect of this.#undurable.shift()?.effects ?? []) this.#run(effect);
+    } while (this.#undurable[0]?.records.length === 0);
+    if (this.#undurable.length === 0) this.#tellSettled();
+  }
+
+  /** Every commit behind the first that failed fails, too; the first one is told. */
+  #failed(error: P4Error): void {
+    if (this.#failure !== null) return;
+    this.#failure = error;
+    this.#options.log({ event: 'journal-failed', code: error.code });
+    this.#options.onJournal(error);
+    this.#answerWaiting(error);
+    this.#tellSettled();
+    this.#reopenLater();
+  }
+
+  /** Callers do not wait for the disk; what they asked for is done, or will be. */
+  #answerWaiting(error: P4Error): void {
+    this.#undurable = this.#undurable.map(({ records, effects }) => {
+      const [replies, others] = [effects.filter(isReply), effects.filter((effect) => !isReply(effect))];
+      for (const { call } of replies) {
+        this.#options.runners.reply({ kind: 'reply', call, reply: { kind: 'refused', error } });
+      }
+      return { records, effects: others };
+    });
+  }
+
+  #reopenLater(): void {
+    setTimeout(() => {
+      void this.#reopen();
+    }, limits.journalRetryMs).unref();
+  }
+
+  async #reopen(): Promise<void> {
+    if (this.#isStopped) return;
+    const { journal, log, onJournal } = this.#options;
+    try {
+      await journal.reopen();
+    } catch (error) {
+      if (!(error instanceof P4Error)) throw error;
+      log({ event: 'journal-still-failing', code: error.code });
+      this.#reopenLater();
+      return;
+    }
+    this.#failure = null;
+    log({ event: 'journal-reopened', steps: this.#undurable.length });
+    onJournal(null);
+    for (const undurable of this.#undurable) this.#commit(undurable);
+  }
+
+  #tellSettled(): void {
+    for (const resolve of this.#whenDurable.splice(0)) resolve();
   }
 
   #run(effect: Effect): void {
     (this.#options.runners[effect.kind] as (effect: Effect) => void)(effect);
   }
 }
+
+const isReply = (effect: Effect): effect is Extract<Effect, { kind: 'reply' }> => effect.kind === 'reply';

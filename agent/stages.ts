@@ -36,35 +36,81 @@ interface Running {
   readonly start: StartStage;
   handle: StageHandle | null;
   connection: StageConnection | null;
+  /** What its load told of it. */
+  facts: StageFacts | null;
+  /** Of the head, once it was asked. */
+  vocabulary: Vocabulary | null;
   stopping: boolean;
+  /** Questions in a row that it did not answer. */
+  silent: number;
+}
+
+/** A stage of a former agent that lives and holds what it is to hold. */
+export interface FormerStage {
+  readonly start: StartStage;
+  readonly handle: StageHandle;
+  readonly facts: StageFacts;
 }
 
 export class Stages {
   readonly #options: StagesOptions;
   /** By incarnation. */
   readonly #running = new Map<number, Running>();
+  /** Starts that were taken back before they came: a start waits for its record, a stop does not. */
+  readonly #unwanted = new Set<number>();
+  readonly #heartbeat: NodeJS.Timeout;
 
   constructor(options: StagesOptions) {
     this.#options = options;
+    this.#heartbeat = setInterval(() => {
+      for (const running of this.#running.values()) void this.#listen(running);
+    }, limits.stageHeartbeatMs).unref();
   }
 
   start(effect: StartStage): void {
-    const running: Running = { start: effect, handle: null, connection: null, stopping: false };
+    if (this.#unwanted.delete(effect.incarnation)) {
+      const { ring, load, node } = effect.order;
+      this.#options.dispatch({ kind: 'stage-stopped', ring, load, node, incarnation: effect.incarnation });
+      return;
+    }
+    const running = newRunning(effect);
     this.#running.set(effect.incarnation, running);
     this.#bringUp(running).catch((error: unknown) => {
       this.#lost(running, error);
     });
   }
 
+  /** Takes up a stage of a former agent; it is attached when `step` wants it (R2). */
+  adopt({ start, handle, facts }: FormerStage): void {
+    const running = { ...newRunning(start), handle, facts };
+    this.#running.set(start.incarnation, running);
+    this.#watchExit(running);
+  }
+
+  /** Empties a stage that lives by a new connection, and tells `step` when it takes frames again. */
+  attach({ incarnation }: Extract<Effect, { kind: 'attach-stage' }>): void {
+    const running = this.#running.get(incarnation);
+    if (running === undefined || running.stopping) return;
+    this.#connect(running)
+      .then(() => this.#attach(running))
+      .catch((error: unknown) => {
+        this.#lost(running, error);
+      });
+  }
+
   stop({ incarnation }: Extract<Effect, { kind: 'stop-stage' }>): void {
     const running = this.#running.get(incarnation);
-    if (running === undefined) return;
+    if (running === undefined) {
+      this.#unwanted.add(incarnation);
+      return;
+    }
     running.stopping = true;
     void this.#end(running);
   }
 
   /** The agent ends: its stages end with it, and are gone when this resolves, or live on without it. */
   async leave(): Promise<void> {
+    clearInterval(this.#heartbeat);
     const { outlivesAgent } = this.#options.launcher;
     const all = [...this.#running.values()];
     for (const running of all) running.stopping = true;
@@ -106,30 +152,47 @@ export class Stages {
     });
     running.handle = handle;
     if (running.stopping) return this.#end(running);
-    const connection = await StageConnection.open({
-      folder,
-      gone: handle.gone,
-      onLost: (error) => {
-        this.#disconnected(running, error);
-      },
-    });
-    running.connection = connection;
-    void handle.exited.then((exit) => {
-      this.#lost(running, exitError(exit));
-    });
-    const facts = await connection.load(this.#loadOf(running.start), (fraction) => {
+    const connection = await this.#connect(running);
+    this.#watchExit(running);
+    running.facts = await connection.load(this.#loadOf(running.start), (fraction) => {
       tell('loading', fraction);
     });
-    await connection.attach({ ring, node, generation: order.stage.generation }, (frame) => {
-      this.#options.rings.output(load, node, frame);
-    });
-    const vocabulary = node === 0 ? await readVocabulary(connection, facts) : null;
-    this.#enter(running, vocabulary);
+    await this.#attach(running);
     tell('loaded', 1);
   }
 
+  /** The connection with a stage that runs, opened if it is not. */
+  async #connect(running: Running): Promise<StageConnection> {
+    if (running.connection !== null) return running.connection;
+    const { folder, gone } = present(running.handle, 'a stage runs before it is connected');
+    const onLost = (error: P4Error): void => {
+      this.#disconnected(running, error);
+    };
+    running.connection = await StageConnection.open({ folder, gone, onLost });
+    return running.connection;
+  }
+
+  #watchExit(running: Running): void {
+    void present(running.handle, 'a stage runs before it ends').exited.then((exit) => {
+      this.#lost(running, exitError(exit));
+    });
+  }
+
+  async #attach(running: Running): Promise<void> {
+    const { ring, load, node, stage } = running.start.order;
+    const connection = present(running.connection, 'a stage is connected before it is attached');
+    await connection.attach({ ring, node, generation: stage.generation }, (frame) => {
+      this.#options.rings.output(load, node, frame);
+    });
+    if (node === 0) {
+      const facts = present(running.facts, 'a stage has loaded before it is attached');
+      running.vocabulary ??= await readVocabulary(connection, facts);
+    }
+    this.#enter(running);
+  }
+
   /** The stage is up: frames may come its way, and `step` is told. */
-  #enter(running: Running, vocabulary: Vocabulary | null): void {
+  #enter(running: Running): void {
     const { rings, state, dispatch } = this.#options;
     const { order, incarnation } = running.start;
     const { ring, load, node } = order;
@@ -140,7 +203,21 @@ export class Stages {
       connection.sendFrame(frame);
     });
     const pid = present(running.handle, 'a stage runs before it is entered').pid;
-    dispatch({ kind: 'stage-loaded', ring, load, node, incarnation, pid, vocabulary });
+    dispatch({ kind: 'stage-loaded', ring, load, node, incarnation, pid, vocabulary: running.vocabulary });
+  }
+
+  /** A stage answers whatever it computes. One that does not, for long, will not come back: it is ended as if it had died. */
+  async #listen(running: Running): Promise<void> {
+    if (running.connection === null || running.facts === null || running.stopping) return;
+    try {
+      await running.connection.report();
+      running.silent = 0;
+    } catch (error) {
+      if (!(error instanceof P4Error)) throw error;
+      running.silent += 1;
+      if (running.silent < limits.stageSilences) return;
+      this.#lost(running, new P4Error('STAGE_LOST', { reason: 'it does not answer', silences: running.silent }));
+    }
   }
 
   #loadOf({ order }: StartStage): StageLoad {
@@ -167,7 +244,15 @@ export class Stages {
     this.#options.log({ event: 'stage-lost', ring, node, code: error.code });
     const named = new P4Error(error.code, { ...error.facts, ring, node, host }, error);
     void this.#end(running);
-    this.#options.dispatch({ kind: 'stage-lost', ring, load, node, incarnation, error: named });
+    this.#options.dispatch({
+      kind: 'stage-lost',
+      ring,
+      load,
+      node,
+      incarnation,
+      error: named,
+      atMs: performance.now(),
+    });
   }
 
   /** Ends the process, if there is one, and says so once. */
@@ -202,6 +287,16 @@ export class Stages {
     this.#options.log({ event: 'stage-said', ring, node, said });
   }
 }
+
+const newRunning = (start: StartStage): Running => ({
+  start,
+  handle: null,
+  connection: null,
+  facts: null,
+  vocabulary: null,
+  stopping: false,
+  silent: 0,
+});
 
 /** What a library said on its way to abort is worth telling; the stage's own log is in the agent's. */
 function exitError({ status, signal, lastWords }: StageExit): P4Error {

@@ -1,17 +1,20 @@
 /** What an agent knows: the rings it has a part in. Immutable; only `step` makes the next one. */
 import type { P4Error } from '../protocol/errors.ts';
-import { requestId, sessionId } from '../protocol/ids.ts';
-import type { Generation, HostName, LoadId, NodeIndex, RequestId, RingName, SessionId } from '../protocol/ids.ts';
+import type { Generation, HostName, LoadId, NodeIndex, RingName } from '../protocol/ids.ts';
 import type { Plan } from '../protocol/plan.ts';
 import type { CallId, LinkedEdge } from './calls.ts';
 import type { HeadState } from './head/head-state.ts';
+import type { HeadMemory } from './head/memory.ts';
 import type { Placement } from './inputs.ts';
+import type { LoadEnded } from './records.ts';
 
 export interface AgentState {
   readonly host: HostName;
   readonly rings: ReadonlyMap<RingName, RingState>;
   /** Counts the starts of stages, so that news of a former one is told apart (R2). */
   readonly nextIncarnation: number;
+  /** Counts suspensions, so that the timers of a former one change nothing. */
+  readonly nextSuspension: number;
 }
 
 export type RingState = ClaimedRing | LiveRing;
@@ -23,16 +26,11 @@ export interface ClaimedRing {
   readonly load: LoadId;
   readonly planDigest: string;
   readonly generationDigest: { readonly salt: string; readonly hash: string };
-  readonly firstIds: FirstIds;
+  /** What its sessions and requests were: they wait for the load (R2). */
+  readonly memory: HeadMemory;
+  /** Number of the suspension in which its requests are. */
+  readonly suspension: number;
 }
-
-/** The ids that a load's next session and request get: none of a load is ever used twice (E1). */
-export interface FirstIds {
-  readonly session: SessionId;
-  readonly request: RequestId;
-}
-
-export const newLoadIds: FirstIds = { session: sessionId(1), request: requestId(1) };
 
 export interface LiveRing {
   readonly kind: 'live';
@@ -45,29 +43,53 @@ export interface LiveRing {
   readonly plan: Plan;
   readonly placements: readonly Placement[];
   readonly phase: RingPhase;
+  /** While a part of the ring is lost (R1); the phase says how far its return has come on this host. */
+  readonly suspension: Suspension | null;
   /** The stages of this host. */
   readonly nodes: ReadonlyMap<NodeIndex, NodeState>;
   readonly links: readonly LinkedEdge[];
-  /** Where a head that comes up now begins to count. */
-  readonly firstIds: FirstIds;
+  /** What a head that comes up now goes on with. */
+  readonly memory: HeadMemory;
   /** Only where node 0 is, and once it is loaded. */
   readonly head: HeadState | null;
+}
+
+export interface Suspension {
+  readonly number: number;
+  /** What was lost, as well as it is known here. */
+  readonly error: P4Error;
+  /** On the clock that only goes forward, in milliseconds. */
+  readonly sinceMs: number;
+  /** Tries to bring the ring back that failed. */
+  readonly attempt: number;
+  /** Whether the plan's deadline is over: its requests have failed (R4), and none is admitted until it is back. */
+  readonly isOverdue: boolean;
+  /** Whether the neighbour that was dialled last is loading its stages. */
+  readonly neighbourLoads: boolean;
 }
 
 export type RingPhase =
   | { readonly kind: 'loading'; readonly calls: readonly CallId[] }
   | { readonly kind: 'loaded' }
-  | { readonly kind: 'linking'; readonly call: CallId }
+  | { readonly kind: 'linking'; readonly call: CallId | null }
   /** Ready as far as this host can tell; where the head is, a probe comes next. */
   | { readonly kind: 'linked' }
-  | { readonly kind: 'probing'; readonly call: CallId; readonly nonce: number; readonly sinceMs: number }
+  | { readonly kind: 'probing'; readonly call: CallId | null; readonly nonce: number; readonly sinceMs: number }
   | { readonly kind: 'ready' }
-  | { readonly kind: 'lost'; readonly error: P4Error }
+  /** Some links could not be made; they are dialled again at the next retry. */
+  | { readonly kind: 'unlinked' }
   /** `reply` goes to the calls when the last stage has ended; then the ring is forgotten. */
-  | { readonly kind: 'ending'; readonly calls: readonly CallId[]; readonly failure: P4Error | null };
+  | {
+      readonly kind: 'ending';
+      readonly calls: readonly CallId[];
+      readonly failure: P4Error | null;
+      readonly by: LoadEnded['by'];
+    };
 
 export type NodeState =
   | { readonly kind: 'loading'; readonly incarnation: number }
+  /** It has its weights, and is made empty by a new connection. */
+  | { readonly kind: 'attaching'; readonly incarnation: number }
   | { readonly kind: 'loaded'; readonly incarnation: number; readonly pid: number }
   | { readonly kind: 'lost'; readonly incarnation: number; readonly error: P4Error }
   | { readonly kind: 'stopping'; readonly incarnation: number }

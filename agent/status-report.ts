@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { availableParallelism, totalmem } from 'node:os';
+import type { P4Error } from '../protocol/errors.ts';
 import type { LoadId, NodeIndex, RingName } from '../protocol/ids.ts';
 import type * as messages from '../protocol/messages.ts';
 import { freeBytesFor } from '../model/slice-folder.ts';
@@ -11,13 +12,15 @@ import type { HeadState } from './head/head-state.ts';
 import type { JournalStats } from './journal/journal.ts';
 import type { Link } from './links/link.ts';
 import type { AgentState, LiveRing, NodeState, RingState } from './state.ts';
-import { lossText } from './step-stage.ts';
+import { lossText } from './outcome.ts';
 
 export interface StatusSources {
   readonly state: () => AgentState;
   /** The advertised address where it is not this host's any more, else empty. */
   readonly addressMissing: () => string;
   readonly journal: () => JournalStats;
+  /** Why the journal cannot be written; `null` while it can. */
+  readonly journalFailure: () => P4Error | null;
   readonly linksOf: (load: LoadId) => readonly Link[];
   /** `null` when the stage does not answer in time. */
   readonly stageReport: (of: { load: LoadId; node: NodeIndex }) => Promise<StageReport | null>;
@@ -33,6 +36,7 @@ const nothingRun: StageReport = {
   decodes: 0,
   prefilledRows: 0,
   decodedRows: 0,
+  recomputedRows: 0,
   paddingRows: 0,
   computeSeconds: 0,
   kvCellsUsed: 0,
@@ -65,11 +69,12 @@ export class StatusReport {
   async status(ring: RingName | null): Promise<messages.StatusReply> {
     const rings = [...this.#sources.state().rings.values()].filter((state) => ring === null || state.ring === ring);
     const { state, records, databaseBytes } = this.#sources.journal();
+    const failure = this.#sources.journalFailure();
     const cpu = process.cpuUsage();
     return {
       agent: await this.describe(),
       rings: await Promise.all(rings.map((each) => this.#ring(each))),
-      journal: { state, records: String(records), bytes: String(databaseBytes) },
+      journal: { state, records: String(records), bytes: String(databaseBytes), reason: failure?.message ?? '' },
       cpuSeconds: (cpu.user + cpu.system) / 1e6,
       residentBytes: String(process.memoryUsage.rss()),
     };
@@ -79,13 +84,14 @@ export class StatusReport {
     const named = { ring: ring.ring, loadId: ring.load, planDigest: ring.planDigest };
     if (ring.kind === 'claimed') {
       const reason = 'the stages ended with the agent or the machine: load the same plan again';
-      return { ...named, phase: 'claimed', reason, nodes: [], links: [], head: null };
+      return { ...named, phase: 'claimed', reason, suspendedMs: '0', nodes: [], links: [], head: null };
     }
     const nodes = await Promise.all([...ring.nodes].map(([node, state]) => this.#node(ring, node, state)));
     return {
       ...named,
-      phase: ring.phase.kind,
-      reason: ring.phase.kind === 'lost' ? lossText(ring.phase.error) : '',
+      phase: ring.suspension === null ? ring.phase.kind : 'suspended',
+      reason: ring.suspension === null ? '' : lossText(ring.suspension.error),
+      suspendedMs: suspendedMs(ring),
       nodes,
       links: this.#sources.linksOf(ring.load).map(linkStatus),
       head: ring.head === null ? null : headStatus(ring.head),
@@ -112,6 +118,9 @@ export class StatusReport {
     };
   }
 }
+
+const suspendedMs = ({ suspension }: LiveRing): string =>
+  suspension === null ? '0' : String(Math.max(1, Math.round(performance.now() - suspension.sinceMs)));
 
 function linkStatus(link: Link): messages.LinkStatus {
   const { source, destination } = link.edge;

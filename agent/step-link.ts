@@ -1,12 +1,23 @@
-/** The ring's edges that leave this host: dialled once a load, lost together with the ring (A3, E5). */
+/** The ring's edges that leave this host: dialled once a load, and again after each loss (A3, E5). */
 import { P4Error } from '../protocol/errors.ts';
 import type { HostName } from '../protocol/ids.ts';
+import type { CallId, LinkedEdge } from './calls.ts';
 import type { DialledEdge } from './effects.ts';
 import type { Input } from './inputs.ts';
 import type { EdgeAddress } from './links/link.ts';
-import { addressedRing, generationMismatch, refused, replied, ringOfLoad, unchanged, withRing } from './outcome.ts';
+import {
+  addressedRing,
+  generationMismatch,
+  refused,
+  replied,
+  replyTo,
+  ringOfLoad,
+  unchanged,
+  withRing,
+} from './outcome.ts';
 import type { AgentState, LiveRing } from './state.ts';
-import { loseRing } from './step-stage.ts';
+import { probeAgain } from './step-ring.ts';
+import { delayed, suspend } from './step-suspension.ts';
 import type { Step } from './step.ts';
 
 export function link(state: AgentState, input: Extract<Input, { kind: 'link' }>): Step {
@@ -14,47 +25,72 @@ export function link(state: AgentState, input: Extract<Input, { kind: 'link' }>)
   if (addressed.kind === 'refused') return refused(state, input.call, addressed.error);
   const { ring } = addressed;
   switch (ring.phase.kind) {
-    case 'loaded': {
-      const edges = leavingEdges(ring, state.host);
-      const phase =
-        edges.length === 0 ? ({ kind: 'linked' } as const) : ({ kind: 'linking', call: input.call } as const);
-      const next = withRing(state, { ...ring, phase });
-      if (edges.length === 0) return replied(next, input.call, { kind: 'linked', links: [] });
-      return { state: next, records: [], effects: [{ kind: 'dial-links', ring: ring.ring, load: ring.load, edges }] };
-    }
+    case 'loaded':
+    case 'unlinked':
+      return dialled(state, ring, input.call);
     case 'linked':
     case 'probing':
     case 'ready':
       return replied(state, input.call, { kind: 'linked', links: ring.links });
-    case 'lost':
-      return refused(state, input.call, ring.phase.error);
-    case 'loading':
     case 'linking':
+      if (ring.phase.call === null) {
+        return unchanged(withRing(state, { ...ring, phase: { kind: 'linking', call: input.call } }));
+      }
+      return refused(state, input.call, new P4Error('RING_NOT_READY', { ring: ring.ring, phase: ring.phase.kind }));
+    case 'loading':
     case 'ending':
       return refused(state, input.call, new P4Error('RING_NOT_READY', { ring: ring.ring, phase: ring.phase.kind }));
   }
 }
 
-export function linksUp(state: AgentState, input: Extract<Input, { kind: 'links-up' }>): Step {
-  const ring = ringOfLoad(state, input);
-  if (ring?.phase.kind !== 'linking') return unchanged(state);
-  const { links } = input;
-  const next = withRing(state, { ...ring, links, phase: { kind: 'linked' } });
-  return replied(next, ring.phase.call, { kind: 'linked', links });
+/** Dials what does not stand of the edges that leave this host. */
+export function dialled(state: AgentState, ring: LiveRing, call: CallId | null): Step {
+  const missing = leavingEdges(ring, state.host).filter(
+    ({ source }) => !ring.links.some((standing) => standing.source === source),
+  );
+  if (missing.length === 0) return linked(state, ring, call);
+  const linking = withRing(state, { ...ring, phase: { kind: 'linking', call } });
+  const { ring: name, load } = ring;
+  return { state: linking, records: [], effects: [{ kind: 'dial-links', ring: name, load, edges: missing }] };
 }
 
-/** A link broke, or could not be made, or an incoming one ended: the ring's routes are gone, so the ring is lost. */
+export function linkUp(state: AgentState, input: Extract<Input, { kind: 'link-up' }>): Step {
+  const ring = ringOfLoad(state, input);
+  if (ring?.phase.kind !== 'linking' && ring?.phase.kind !== 'unlinked') return unchanged(state);
+  const links: readonly LinkedEdge[] = [...ring.links, input.link];
+  const next = { ...ring, links };
+  if (links.length < leavingEdges(ring, state.host).length) return unchanged(withRing(state, next));
+  return linked(state, next, ring.phase.kind === 'linking' ? ring.phase.call : null);
+}
+
+/** Every edge stands. What is left to do for a ring that was lost is the head's: a probe. */
+function linked(state: AgentState, ring: LiveRing, call: CallId | null): Step {
+  const replies = replyTo(call === null ? [] : [call], { kind: 'linked', links: ring.links });
+  const standing: LiveRing = { ...ring, phase: { kind: 'linked' } };
+  if (ring.suspension !== null && ring.head !== null) {
+    const probing = probeAgain(state, standing, ring.suspension);
+    return { ...probing, effects: [...replies, ...probing.effects] };
+  }
+  return { state: withRing(state, { ...standing, suspension: null }), records: [], effects: replies };
+}
+
+export function dialFailed(state: AgentState, input: Extract<Input, { kind: 'dial-failed' }>): Step {
+  const ring = ringOfLoad(state, input);
+  return ring?.phase.kind === 'linking' ? delayed(state, ring, input) : unchanged(state);
+}
+
+/** An edge that stood broke, or came in and ended: the ring's routes here are gone, and it is suspended. */
 export function linkLost(state: AgentState, input: Extract<Input, { kind: 'link-lost' }>): Step {
   const ring = ringOfLoad(state, input);
   switch (ring?.phase.kind) {
     case 'loaded':
     case 'linking':
+    case 'unlinked':
     case 'linked':
     case 'probing':
     case 'ready':
-      return loseRing(state, ring, { kind: 'lose', error: input.error });
+      return suspend(state, ring, input);
     case 'loading':
-    case 'lost':
     case 'ending':
     case undefined:
       return unchanged(state);
@@ -76,7 +112,8 @@ function leavingEdges(ring: LiveRing, host: HostName): DialledEdge[] {
 /** Whether an incoming edge is one of a live ring here, of this generation, from the host the plan names (G3). */
 export function edgeFault(state: AgentState, edge: EdgeAddress, peer: HostName): P4Error | null {
   const ring = state.rings.get(edge.ring);
-  if (ring?.kind !== 'live') return new P4Error('RING_UNKNOWN', { ring: edge.ring, host: state.host });
+  if (ring === undefined) return new P4Error('RING_UNKNOWN', { ring: edge.ring, host: state.host });
+  if (ring.kind === 'claimed') return new P4Error('RING_EMPTY', { ring: edge.ring, host: state.host });
   if (ring.generation !== edge.generation) return generationMismatch(state, edge.ring);
   const { stages } = ring.plan;
   const source = stages[edge.source];
@@ -86,7 +123,7 @@ export function edgeFault(state: AgentState, edge: EdgeAddress, peer: HostName):
     return new P4Error('EDGE_UNKNOWN', { ring: edge.ring, source: edge.source, destination: edge.destination, peer });
   }
   if (!ring.nodes.has(edge.destination) || ring.phase.kind === 'loading' || ring.phase.kind === 'ending') {
-    return new P4Error('RING_NOT_READY', { ring: edge.ring, phase: ring.phase.kind });
+    return new P4Error('RING_NOT_READY', { ring: edge.ring, host: state.host, phase: ring.phase.kind });
   }
-  return ring.phase.kind === 'lost' ? ring.phase.error : null;
+  return null;
 }

@@ -1,28 +1,25 @@
-/** A ring's claim on this host: load (G6), unload, and what a restart finds in the journal. */
+/** A ring's claim on this host: load (G6), unload, and giving it up without its generation (G7). */
 import { P4Error } from '../protocol/errors.ts';
-import { newLoadIds, type AgentState, type FirstIds, type LiveRing } from './state.ts';
-import { present } from '../protocol/assert.ts';
-import type { StagePlan } from '../protocol/plan.ts';
-import type { StartStage } from './effects.ts';
+import type { NodeIndex } from '../protocol/ids.ts';
+import { emptyMemory } from './head/memory.ts';
 import type { Input } from './inputs.ts';
-import { addressedRing, generationMismatch, refused, replied, unchanged, withoutRing, withRing } from './outcome.ts';
-import { loseRing, stopNodes } from './step-stage.ts';
-import type { Step } from './step.ts';
+import { addressedRing, generationMismatch, refused, replied, unchanged, withRing } from './outcome.ts';
 import type { JournalRecord } from './records.ts';
+import { startsOf } from './stage-starts.ts';
+import { isHead, type AgentState, type LiveRing, type NodeState } from './state.ts';
+import { claimedSuspension, claimEnded } from './step-claim.ts';
+import { endRing } from './step-stage.ts';
+import { deadlineEffects } from './step-suspension.ts';
+import type { Step } from './step.ts';
 
 type LoadInput = Extract<Input, { kind: 'load' }>;
-
-export function restored(state: AgentState, input: Extract<Input, { kind: 'restored' }>): Step {
-  const { ring, load, planDigest, generationDigest, firstIds } = input;
-  return unchanged(withRing(state, { kind: 'claimed', ring, load, planDigest, generationDigest, firstIds }));
-}
 
 /** G6: loads what is empty, confirms what stands, refuses the rest. */
 export function load(state: AgentState, input: LoadInput): Step {
   const standing = state.rings.get(input.ring);
   if (standing === undefined) {
     const other = [...state.rings.values()].find(({ load: id }) => id === input.load);
-    if (other === undefined) return started(state, input, { records: [admitted(input)], firstIds: newLoadIds });
+    if (other === undefined) return started(state, input, { records: [admitted(input)], waiting: anew });
     const error = new P4Error('INVALID_ARGUMENT', {
       what: 'load id',
       found: `that of ${other.ring}`,
@@ -36,7 +33,9 @@ export function load(state: AgentState, input: LoadInput): Step {
     return refused(state, input.call, new P4Error('PLAN_DIFFERS', { ring: input.ring, host: state.host }));
   }
   if (standing.kind === 'live') return again(state, standing, input);
-  return started(state, input, { records: [], firstIds: standing.firstIds });
+  const empty = new P4Error('RING_EMPTY', { ring: input.ring, host: state.host });
+  const suspension = claimedSuspension(standing, empty, input.atMs);
+  return started(state, input, { records: [], waiting: { memory: standing.memory, suspension } });
 }
 
 function again(state: AgentState, ring: LiveRing, input: LoadInput): Step {
@@ -47,19 +46,11 @@ function again(state: AgentState, ring: LiveRing, input: LoadInput): Step {
     }
     case 'loaded':
     case 'linking':
+    case 'unlinked':
     case 'linked':
     case 'probing':
     case 'ready':
       return replied(state, input.call, { kind: 'loaded', confirmed: true });
-    case 'lost': {
-      const stopping = stopNodes(ring);
-      const { nextSession, nextRequest } = ring.head ?? {
-        nextSession: ring.firstIds.session,
-        nextRequest: ring.firstIds.request,
-      };
-      const next = started(state, input, { records: [], firstIds: { session: nextSession, request: nextRequest } });
-      return { ...next, effects: [...stopping.effects, ...next.effects] };
-    }
     case 'ending':
       return refused(state, input.call, new P4Error('RING_ENDING', { ring: input.ring, host: state.host }));
   }
@@ -70,67 +61,68 @@ function admitted(input: LoadInput): JournalRecord {
   return { kind: 'load-admitted', ring, load, generationDigest, planDigest, assignment };
 }
 
+/** What a load comes to: nothing where it is the first, else what has waited for it. */
+type Waiting = Pick<LiveRing, 'memory' | 'suspension'>;
+
+const anew: Waiting = { memory: emptyMemory, suspension: null };
+
 function started(
   state: AgentState,
   input: LoadInput,
-  { records, firstIds }: { readonly records: readonly JournalRecord[]; readonly firstIds: FirstIds },
+  { records, waiting }: { readonly records: readonly JournalRecord[]; readonly waiting: Waiting },
 ): Step {
-  const stages = input.plan.stages.filter(({ host }) => host === state.host);
-  if (stages.length === 0) {
+  const here = input.plan.stages.filter(({ host }) => host === state.host).map(({ index }) => index);
+  if (here.length === 0) {
     return refused(state, input.call, new P4Error('NO_STAGE_HERE', { ring: input.ring, host: state.host }));
   }
   const { ring, load, generation, planDigest, generationDigest, plan, placements } = input;
-  const starts = stages.map((stage, count) => startOf(input, stage, state.nextIncarnation + count));
+  const starts = startsOf(state, input, here);
   const live: LiveRing = {
     kind: 'live',
     ...{ ring, load, generation, planDigest, generationDigest, plan, placements },
-    nodes: new Map(starts.map(({ order, incarnation }) => [order.node, { kind: 'loading', incarnation }])),
+    nodes: new Map<NodeIndex, NodeState>(
+      starts.map(({ order, incarnation }) => [order.node, { kind: 'loading', incarnation }]),
+    ),
     phase: { kind: 'loading', calls: [input.call] },
     links: [],
-    firstIds,
     head: null,
+    ...waiting,
   };
   const nextIncarnation = state.nextIncarnation + starts.length;
-  return { state: { ...withRing(state, live), nextIncarnation }, records, effects: starts };
-}
-
-function startOf(input: LoadInput, stage: StagePlan, incarnation: number): StartStage {
-  const { ring, load, plan, generation } = input;
-  const { contextTokens, sessions, kv, decode, stages } = plan;
-  const { index: node, layers, device, threads, confinement } = stage;
-  return {
-    kind: 'start-stage',
-    incarnation,
-    order: {
-      ...{ ring, load, node },
-      stage: {
-        ...{ ring, node, stages: stages.length, generation: generation.toString() },
-        sliceId: present(input.placements[node], 'every stage has a placement').sliceId,
-        modelLayers: present(stages.at(-1), 'a plan has stages').layers.last + 1,
-        ...{ layers, contextTokens, sessions, kv, decode, device, threads },
-        ...(confinement === undefined ? {} : { confinement }),
-      },
-    },
-  };
+  const told = live.suspension !== null && isHead(live, state.host) ? deadlineEffects(live, live.suspension) : [];
+  return { state: { ...withRing(state, live), nextIncarnation }, records, effects: [...starts, ...told] };
 }
 
 export function unload(state: AgentState, input: Extract<Input, { kind: 'unload' }>): Step {
   const standing = state.rings.get(input.ring);
-  if (standing?.kind === 'claimed') {
-    if (!input.digestMatches) return refused(state, input.call, generationMismatch(state, input.ring));
-    return {
-      state: withoutRing(state, input.ring),
-      records: [{ kind: 'load-ended', load: standing.load, by: 'unload' }],
-      effects: [{ kind: 'reply', call: input.call, reply: { kind: 'unloaded', stages: 0 } }],
-    };
+  if (standing?.kind === 'claimed' && !input.digestMatches) {
+    return refused(state, input.call, generationMismatch(state, input.ring));
   }
-  const addressed = addressedRing(state, input);
-  if (addressed.kind === 'refused') return refused(state, input.call, addressed.error);
-  const { ring } = addressed;
-  if (ring.phase.kind === 'ending') {
-    const phase = { ...ring.phase, calls: [...ring.phase.calls, input.call] };
-    return unchanged(withRing(state, { ...ring, phase }));
+  const addressed = standing?.kind === 'claimed' ? null : addressedRing(state, input);
+  return addressed?.kind === 'refused' ? refused(state, input.call, addressed.error) : givenUp(state, input, 'unload');
+}
+
+/** G7: whoever may do that is the shell's to know. */
+export function forget(state: AgentState, input: Extract<Input, { kind: 'forget' }>): Step {
+  if (state.rings.has(input.ring)) return givenUp(state, input, 'forget');
+  return refused(state, input.call, new P4Error('RING_UNKNOWN', { ring: input.ring, host: state.host }));
+}
+
+function givenUp(
+  state: AgentState,
+  { ring: name, call }: Extract<Input, { kind: 'unload' | 'forget' }>,
+  by: 'unload' | 'forget',
+): Step {
+  const standing = state.rings.get(name);
+  if (standing === undefined) return unchanged(state);
+  if (standing.kind === 'claimed') {
+    const reply = { kind: 'unloaded', stages: 0 } as const;
+    return { ...claimEnded(state, standing, by), effects: [{ kind: 'reply', call, reply }] };
   }
-  const error = new P4Error('RING_UNLOADED', { ring: input.ring });
-  return loseRing(state, ring, { kind: 'end', calls: [input.call], failure: null, error });
+  if (standing.phase.kind === 'ending') {
+    const phase = { ...standing.phase, calls: [...standing.phase.calls, call] };
+    return unchanged(withRing(state, { ...standing, phase }));
+  }
+  const error = new P4Error('RING_UNLOADED', { ring: name });
+  return endRing(state, standing, { calls: [call], failure: null, error, by });
 }

@@ -5,7 +5,7 @@ import { followed, repliedHead, type HeadStep, type LoadAddress } from './head/h
 import * as requests from './head/requests.ts';
 import * as sessions from './head/sessions.ts';
 import type { Input, OuterInput } from './inputs.ts';
-import { addressedRing, refused, withRing } from './outcome.ts';
+import { addressedRing, headMissing, refused, ringOfLoad, unchanged } from './outcome.ts';
 import type { AgentState, LiveRing } from './state.ts';
 import { pumped } from './step-ring.ts';
 import type { Step } from './step.ts';
@@ -13,10 +13,13 @@ import type { Step } from './step.ts';
 type InputOf<Kind extends OuterInput['kind']> = Extract<Input, { kind: Kind }>;
 
 export const openSession = (state: AgentState, input: InputOf<'open-session'>): Step =>
-  whenReady(state, input, (head, at) => sessions.openSession(head, at, input.call));
+  whenAdmitting(state, input, (head, at) => sessions.openSession(head, at, input.call));
+
+export const resumeSession = (state: AgentState, input: InputOf<'resume-session'>): Step =>
+  atHead(state, input, (head, at) => sessions.resumeSession(head, at, input));
 
 export const submit = (state: AgentState, input: InputOf<'submit'>): Step =>
-  whenReady(state, input, (head, at) => requests.submit(head, at, input));
+  whenAdmitting(state, input, (head, at) => requests.submit(head, at, input));
 
 export const cancel = (state: AgentState, input: InputOf<'cancel'>): Step =>
   atHead(state, input, (head, at) => sessions.cancelRequest(head, at, input));
@@ -33,30 +36,32 @@ export function closeSession(state: AgentState, input: InputOf<'close-session'>)
   });
 }
 
+/** Nobody has held the session for too long. */
+export function leaseExpired(state: AgentState, input: Extract<Input, { kind: 'lease-expired' }>): Step {
+  const ring = ringOfLoad(state, input);
+  if (ring === null || ring.head === null) return unchanged(state);
+  return pumped(state, ring, sessions.closeSession(ring.head, { ring: ring.ring, load: ring.load }, input.session));
+}
+
 type Decision = (head: HeadState, at: LoadAddress) => HeadStep;
 
-function whenReady(state: AgentState, input: OuterInput, decide: Decision): Step {
+/** What is admitted while the ring is suspended waits with the rest (R1); the bound is that of the sessions. */
+function whenAdmitting(state: AgentState, input: OuterInput, decide: Decision): Step {
   const addressed = addressedRing(state, input);
-  if (addressed.kind === 'ring' && addressed.ring.phase.kind !== 'ready' && addressed.ring.head !== null) {
-    return refused(state, input.call, notReady(addressed.ring));
-  }
-  return atHead(state, input, decide);
+  const refusal = addressed.kind === 'ring' && addressed.ring.head !== null ? admissionFault(addressed.ring) : null;
+  return refusal === null ? atHead(state, input, decide) : refused(state, input.call, refusal);
+}
+
+function admissionFault({ ring, phase, suspension }: LiveRing): P4Error | null {
+  if (phase.kind === 'ready') return null;
+  if (suspension === null || phase.kind === 'ending') return new P4Error('RING_NOT_READY', { ring, phase: phase.kind });
+  return suspension.isOverdue ? suspension.error : null;
 }
 
 function atHead(state: AgentState, input: OuterInput, decide: Decision): Step {
   const addressed = addressedRing(state, input);
   if (addressed.kind === 'refused') return refused(state, input.call, addressed.error);
   const { ring } = addressed;
-  if (ring.head === null) {
-    return refused(state, input.call, new P4Error('NOT_THE_HEAD', { ring: ring.ring, host: state.host }));
-  }
-  const headStep = decide(ring.head, { ring: ring.ring, load: ring.load });
-  if (ring.phase.kind === 'ready') return pumped(state, ring, headStep);
-  const { head, records, effects } = headStep;
-  return { state: withRing(state, { ...ring, head }), records, effects };
-}
-
-function notReady(ring: LiveRing): P4Error {
-  if (ring.phase.kind === 'lost') return ring.phase.error;
-  return new P4Error('RING_NOT_READY', { ring: ring.ring, phase: ring.phase.kind });
+  if (ring.head === null) return refused(state, input.call, headMissing(ring, state.host));
+  return pumped(state, ring, decide(ring.head, { ring: ring.ring, load: ring.load }));
 }

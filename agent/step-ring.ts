@@ -2,57 +2,83 @@
 import { P4Error } from '../protocol/errors.ts';
 import { unreachable } from '../protocol/assert.ts';
 import type { HopItem } from '../protocol/hop-items.ts';
+import type { NodeIndex } from '../protocol/ids.ts';
+import type { CallId } from './calls.ts';
 import type { Effect } from './effects.ts';
 import { followed, unchangedHead, type HeadStep, type LoadAddress } from './head/head-step.ts';
 import type { HeadState } from './head/head-state.ts';
+import { recoveredHead } from './head/recovery.ts';
 import { drawn, failed, settled } from './head/requests.ts';
 import { schedule } from './head/schedule.ts';
 import type { Input } from './inputs.ts';
-import { addressedRing, refused, replied, ringOfLoad, unchanged, withRing } from './outcome.ts';
-import type { AgentState, LiveRing } from './state.ts';
-import { loseRing } from './step-stage.ts';
+import { addressedRing, headMissing, refused, replied, replyTo, ringOfLoad, unchanged, withRing } from './outcome.ts';
+import type { AgentState, LiveRing, Suspension } from './state.ts';
+import { suspend } from './step-suspension.ts';
 import type { Step } from './step.ts';
 
 export function probe(state: AgentState, input: Extract<Input, { kind: 'probe' }>): Step {
   const addressed = addressedRing(state, input);
   if (addressed.kind === 'refused') return refused(state, input.call, addressed.error);
   const { ring } = addressed;
-  if (ring.head === null) {
-    return refused(state, input.call, new P4Error('NOT_THE_HEAD', { ring: ring.ring, host: state.host }));
-  }
-  if (ring.phase.kind === 'lost') return refused(state, input.call, ring.phase.error);
+  if (ring.head === null) return refused(state, input.call, headMissing(ring, state.host));
   if (ring.phase.kind === 'ready') return replied(state, input.call, { kind: 'probed', roundMs: 0 });
+  const { nonce, atMs, call } = input;
+  if (ring.phase.kind === 'probing' && ring.phase.call === null) {
+    return unchanged(withRing(state, { ...ring, phase: { ...ring.phase, call } }));
+  }
   if (ring.phase.kind !== 'linked') {
     return refused(state, input.call, new P4Error('RING_NOT_READY', { ring: ring.ring, phase: ring.phase.kind }));
   }
-  const { nonce, atMs } = input;
-  const head = { ...ring.head, outbox: [...ring.head.outbox, { kind: 'probe', nonce } as const] };
-  const probing: LiveRing = { ...ring, phase: { kind: 'probing', call: input.call, nonce, sinceMs: atMs } };
-  const next = pumped(state, probing, unchangedHead(head));
-  return { ...next, effects: [...next.effects, { kind: 'await-probe', ring: ring.ring, nonce }] };
+  return probed(state, ring, { call, nonce, sinceMs: atMs });
+}
+
+/** The probe of a head whose ring was lost: nobody asked for it. */
+export function probeAgain(state: AgentState, ring: LiveRing, { number, attempt, sinceMs }: Suspension): Step {
+  const nonce = (number * 0x1_0000 + attempt) % 2 ** 32;
+  return probed(state, ring, { call: null, nonce, sinceMs });
+}
+
+/** Nothing but the probe goes round before the ring is ready. */
+function probed(
+  state: AgentState,
+  ring: LiveRing,
+  probe: { readonly call: CallId | null; readonly nonce: number; readonly sinceMs: number },
+): Step {
+  if (ring.head === null) return unchanged(state);
+  const { nonce } = probe;
+  const head = { ...ring.head, framesInFlight: ring.head.framesInFlight + 1 };
+  const at = { ring: ring.ring, load: ring.load };
+  return {
+    state: withRing(state, { ...ring, head, phase: { kind: 'probing', ...probe } }),
+    records: [],
+    effects: [
+      { kind: 'send-frame', ...at, items: [{ kind: 'probe', nonce }], tokens: [] },
+      { kind: 'await-probe', ...at, nonce },
+    ],
+  };
 }
 
 export function probeTimeout(state: AgentState, input: Extract<Input, { kind: 'probe-timeout' }>): Step {
-  const ring = state.rings.get(input.ring);
-  if (ring?.kind !== 'live' || ring.phase.kind !== 'probing' || ring.phase.nonce !== input.nonce)
-    return unchanged(state);
-  return loseRing(state, ring, { kind: 'lose', error: new P4Error('PROBE_LOST', { ring: input.ring }) });
+  const ring = ringOfLoad(state, input);
+  if (ring?.phase.kind !== 'probing' || ring.phase.nonce !== input.nonce) return unchanged(state);
+  return suspend(state, ring, { error: new P4Error('PROBE_LOST', { ring: input.ring }), atMs: input.atMs });
 }
 
 export function returned(state: AgentState, input: Extract<Input, { kind: 'returned' }>): Step {
   const ring = ringOfLoad(state, input);
   if (ring === null || ring.head === null) return unchanged(state);
-  if (ring.phase.kind === 'lost' || ring.phase.kind === 'ending') return unchanged(state);
+  // What comes from before a loss is of stages that are empty by now.
+  if (ring.phase.kind !== 'ready' && ring.phase.kind !== 'probing') return unchanged(state);
   const at: LoadAddress = { ring: ring.ring, load: ring.load };
   const stranger = strangeReceipt(ring, input.items);
-  if (stranger !== null) return stopStranger(state, ring, stranger);
+  if (stranger !== null) return stopStranger(state, ring, { node: stranger, atMs: input.atMs });
   let headStep = unchangedHead(ring.head);
   let live = ring;
   for (const item of input.items) {
     if (item.kind === 'probe') {
-      const answer = probeReturned(live, item.nonce, input.atMs);
+      const answer = probeReturned(live, headStep.head, { nonce: item.nonce, atMs: input.atMs });
       live = answer.ring;
-      headStep = followed(headStep, { head: headStep.head, records: answer.records, effects: answer.effects });
+      headStep = followed(headStep, answer);
     } else headStep = followed(headStep, itemReturned(headStep.head, at, item));
   }
   return pumped(state, live, headStep);
@@ -77,22 +103,27 @@ function itemReturned(head: HeadState, at: LoadAddress, item: Exclude<HopItem, {
   }
 }
 
+/** The ring is whole. What waited goes on (R3). */
 function probeReturned(
   ring: LiveRing,
-  nonce: number,
-  atMs: number,
-): { ring: LiveRing; records: HeadStep['records']; effects: readonly Effect[] } {
-  if (ring.phase.kind !== 'probing' || ring.phase.nonce !== nonce) return { ring, records: [], effects: [] };
+  head: HeadState,
+  { nonce, atMs }: { readonly nonce: number; readonly atMs: number },
+): HeadStep & { readonly ring: LiveRing } {
+  if (ring.phase.kind !== 'probing' || ring.phase.nonce !== nonce) return { ring, ...unchangedHead(head) };
   const { call, sinceMs } = ring.phase;
+  const replies = replyTo(call === null ? [] : [call], { kind: 'probed', roundMs: atMs - sinceMs });
+  const resume: Effect[] =
+    ring.suspension === null ? [] : [{ kind: 'publish-resume', ring: ring.ring, load: ring.load }];
   return {
-    ring: { ...ring, phase: { kind: 'ready' } },
+    ring: { ...ring, phase: { kind: 'ready' }, suspension: null },
+    head: recoveredHead(head),
     records: [{ kind: 'ring-ready', load: ring.load }],
-    effects: [{ kind: 'reply', call, reply: { kind: 'probed', roundMs: atMs - sinceMs } }],
+    effects: [...replies, ...resume],
   };
 }
 
 /** G5: the node whose receipt is of another generation than its load's. */
-function strangeReceipt(ring: LiveRing, items: readonly HopItem[]): number | null {
+function strangeReceipt(ring: LiveRing, items: readonly HopItem[]): NodeIndex | null {
   for (const item of items) {
     if (item.kind !== 'end') continue;
     const receipt = item.receipts.find(({ sourceGeneration }) => sourceGeneration !== ring.generation);
@@ -101,21 +132,18 @@ function strangeReceipt(ring: LiveRing, items: readonly HopItem[]): number | nul
   return null;
 }
 
-/** The ring is lost at once, and with its links every agent's part of it; a node of this host is stopped too (G5). */
-function stopStranger(state: AgentState, ring: LiveRing, node: number): Step {
+/**
+ * The ring is suspended at once, and with its links every agent's part of it; a node of this host is stopped (G5). One of
+ * another host refuses the new connection by which its agent empties it, if it is what it seems.
+ */
+function stopStranger(
+  state: AgentState,
+  ring: LiveRing,
+  { node, atMs }: { readonly node: NodeIndex; readonly atMs: number },
+): Step {
   const host = ring.plan.stages[node]?.host ?? 'unknown';
   const error = new P4Error('RECEIPT_GENERATION_MISMATCH', { ring: ring.ring, node, host });
-  const next = loseRing(state, ring, { kind: 'lose', error });
-  const lost = next.state.rings.get(ring.ring);
-  const local = [...ring.nodes].find(([index]) => index === node);
-  if (local === undefined || lost?.kind !== 'live') return next;
-  const [index, { incarnation }] = local;
-  const nodes = new Map(lost.nodes).set(index, { kind: 'stopping', incarnation });
-  return {
-    ...next,
-    state: withRing(next.state, { ...lost, nodes }),
-    effects: [...next.effects, { kind: 'stop-stage', ring: ring.ring, load: ring.load, node: index, incarnation }],
-  };
+  return suspend(state, ring, { error, atMs, stranger: node });
 }
 
 export function frameFinished(state: AgentState, input: Extract<Input, { kind: 'frame-finished' }>): Step {
@@ -125,8 +153,9 @@ export function frameFinished(state: AgentState, input: Extract<Input, { kind: '
   return pumped(state, ring, unchangedHead(head));
 }
 
-/** Takes a head's decision into the state and sends what can go round now. */
+/** Takes a head's decision into the state and sends what can go round now: nothing before the ring is ready. */
 export function pumped(state: AgentState, ring: LiveRing, { head, records, effects }: HeadStep): Step {
+  if (ring.phase.kind !== 'ready') return { state: withRing(state, { ...ring, head }), records, effects };
   const { head: fed, frames } = schedule(head);
   const { ring: name, load } = ring;
   const sends = frames.map(({ items, tokens }): Effect => ({ kind: 'send-frame', ring: name, load, items, tokens }));

@@ -20,6 +20,7 @@ import {
   wrong,
 } from '../test/simulation/toy-agent.ts';
 import { toyCompletion } from '../test/simulation/toy-ring.ts';
+import { HeadRecall } from './head/memory.ts';
 
 describe('a load', () => {
   it('is written down before a stage starts, and answered when the last stage is up', () => {
@@ -60,7 +61,7 @@ describe('a load', () => {
     const agent = new ToyAgent(2).dispatch(loadInput(planOver([alpha, alpha])));
     stageUp(agent, 0);
     const error = new P4Error('SLICE_MISMATCH');
-    agent.dispatch({ kind: 'stage-lost', ring, load, node: nodeIndex(1), incarnation: 2, error });
+    agent.dispatch({ kind: 'stage-lost', ring, load, node: nodeIndex(1), incarnation: 2, error, atMs: 0 });
     assert.equal(agent.replies.size, 0, 'the answer waits until nothing stands');
     agent.dispatch({ kind: 'stage-stopped', ring, load, node: nodeIndex(0), incarnation: 1 });
     assert.equal(agent.refusal(1), 'SLICE_MISMATCH');
@@ -71,8 +72,8 @@ describe('a load', () => {
   it('found in the journal after a restart is loaded by its own generation only (G4, R2)', () => {
     const agent = new ToyAgent();
     const claim = { ring, load, planDigest: 'digest', assignment: '{}', generationDigest: { salt: '', hash: '' } };
-    const firstIds = { session: sessionId(8), request: requestId(9) };
-    agent.dispatch({ kind: 'restored', ...claim, firstIds });
+    const memory = new HeadRecall({ session: 7, request: 8 }).memory;
+    agent.dispatch({ kind: 'restored', ...claim, memory, deadlineMs: 60_000 });
     agent.dispatch(loadInput(planOver([alpha]), { call: call(4), digestMatches: false }));
     assert.equal(agent.refusal(4), 'RING_TAKEN');
     open(agent, 5);
@@ -81,7 +82,8 @@ describe('a load', () => {
     stageUp(agent, 0);
     assert.equal(agent.replies.get(call(6))?.kind, 'loaded');
     assert.ok(!agent.records.some(({ kind }) => kind === 'load-admitted'), 'the claim stands already');
-    makeReady(agent);
+    agent.turnAll();
+    assert.deepEqual(agent.records.at(-1), { kind: 'ring-ready', load }, 'it links and probes itself');
     const opened = open(agent, 7).replies.get(call(7));
     assert.deepEqual(opened, { kind: 'session-opened', session: 8, contextTokens: 64 }, 'no id is used twice (E1)');
   });
@@ -254,40 +256,133 @@ describe('clients that come and go while the head stage stands still', () => {
 });
 
 describe('a lost stage', () => {
-  it('ends its ring’s requests with where it was, and news of a former start changes nothing (R2)', () => {
+  const error = new P4Error('STAGE_LOST', { ring, node: 0, host: alpha });
+  const lost = { kind: 'stage-lost', ring, load, node: nodeIndex(0), error, atMs: 1000 } as const;
+  const retry = { kind: 'retry', ring, load, suspension: 1, attempt: 0, atMs: 1250 } as const;
+
+  it('suspends its ring, fails no request, and news of a former start changes nothing (R1, R2)', () => {
     const agent = open(readyAgent(), 10);
     submit(agent, 11, { session: 1, prompt: [5], maxTokens: 9 }).turn();
     const before = agent.state;
-    const error = new P4Error('STAGE_LOST', { ring, node: 0, host: alpha });
-    agent.dispatch({ kind: 'stage-lost', ring, load, node: nodeIndex(0), incarnation: 99, error });
+    agent.dispatch({ ...lost, incarnation: 99 });
     assert.equal(agent.state, before);
-    agent.dispatch({ kind: 'stage-lost', ring, load, node: nodeIndex(0), incarnation: 1, error });
+    agent.dispatch({ ...lost, incarnation: 1 });
+    assert.deepEqual(agent.ends, []);
+    submit(open(agent, 12), 13, { session: 2, prompt: [5], maxTokens: 9 });
+    assert.equal(agent.replies.get(call(13))?.kind, 'submitted', 'new requests wait with the others');
+    assert.equal(agent.frames.length, 0, 'nothing goes round');
+  });
+
+  it('is started again at the time of the retry, and the text goes on as if nothing had been (R3)', () => {
+    const agent = open(readyAgent(), 10);
+    submit(agent, 11, { session: 1, prompt: [5, 6], maxTokens: 9 }).turn();
+    agent.turn();
+    agent
+      .dispatch({ ...lost, incarnation: 1 })
+      .loseStages()
+      .dispatch({ ...retry, attempt: 1 });
+    assert.equal(agent.started.length, 1, 'a retry of another attempt is none');
+    agent.dispatch(retry);
+    stageUp(agent, 1);
+    agent.turnAll();
+    assert.deepEqual(agent.tokens, toyCompletion([5, 6], 9));
+    const settled = agent.records.filter((record) => record.kind === 'request-settled');
+    assert.equal(settled.length, 1);
+    assert.deepEqual(
+      settled[0]?.receipts.map(({ prefilled, decoded, recomputed }) => [prefilled, decoded, recomputed]),
+      [[2, 8, 2]],
+    );
+  });
+
+  it('that is not back at the deadline fails its requests by name, and is waited for no more (R4)', () => {
+    const agent = open(readyAgent(), 10);
+    submit(agent, 11, { session: 1, prompt: [5], maxTokens: 9 }).turn();
+    agent.dispatch({ ...lost, incarnation: 1 });
+    agent.dispatch({ kind: 'recovery-deadline', ring, load, suspension: 1, atMs: 61_000 });
     assert.equal(agent.ends[0]?.end.reason, 'ring-lost');
     assert.match(agent.ends[0].end.detail, /STAGE_LOST.*host alpha/);
     submit(agent, 12, { session: 1, prompt: [5], maxTokens: 9 });
     assert.equal(agent.refusal(12), 'STAGE_LOST');
   });
+
+  it('is not started again while its ring is taken down', () => {
+    const agent = new ToyAgent(2).dispatch(loadInput(planOver([alpha, alpha])));
+    stageUp(agent, 0);
+    stageUp(agent, 1);
+    makeReady(agent).dispatch({ ...lost, incarnation: 1 });
+    agent.dispatch({ kind: 'unload', call: call(12), ring, generation: right, digestMatches: false }).dispatch(retry);
+    assert.equal(agent.started.length, 2);
+    agent.dispatch({ kind: 'stage-stopped', ring, load, node: nodeIndex(1), incarnation: 2 });
+    assert.deepEqual(agent.replies.get(call(12)), { kind: 'unloaded', stages: 2 });
+    assert.equal(agent.state.rings.size, 0);
+  });
+});
+
+describe('a ring whose head has not come up again', () => {
+  /** Its agent restarted in the middle of a request. */
+  function restarted(): ToyAgent {
+    const former = open(readyAgent(), 10);
+    submit(former, 11, { session: 1, prompt: [5], maxTokens: 9 }).turn();
+    const recall = new HeadRecall({ session: 0, request: 0 });
+    for (const record of former.records) recall.add(record);
+    const claim = { ring, load, planDigest: 'digest', generationDigest: { salt: '', hash: '' } };
+    const agent = new ToyAgent().dispatch({ kind: 'restored', ...claim, memory: recall.memory, deadlineMs: 60_000 });
+    return agent.dispatch(loadInput(planOver([alpha]), { call: call(20), digestMatches: true }));
+  }
+
+  const whatBecame = ({ records }: ToyAgent) =>
+    records.flatMap((record) =>
+      record.kind === 'request-ended' || record.kind === 'request-settled' ? [[record.kind, record.request]] : [],
+    );
+
+  it('ends and settles its requests when it is unloaded (S3)', () => {
+    const agent = restarted();
+    agent.dispatch({ kind: 'unload', call: call(21), ring, generation: right, digestMatches: false });
+    assert.deepEqual(whatBecame(agent), [
+      ['request-ended', 1],
+      ['request-settled', 1],
+    ]);
+  });
+
+  it('fails them at the deadline, and settles them when it is back after all (R4, S3)', () => {
+    const agent = restarted();
+    agent.dispatch({ kind: 'recovery-deadline', ring, load, suspension: 1, atMs: 1e12 });
+    assert.deepEqual(whatBecame(agent), [['request-ended', 1]]);
+    stageUp(agent, 0);
+    agent.turnAll();
+    assert.deepEqual(whatBecame(agent), [
+      ['request-ended', 1],
+      ['request-settled', 1],
+    ]);
+  });
+});
+
+describe('a submit that the journal does not admit', () => {
+  it('leaves nothing in the state that was before (J1)', () => {
+    const agent = open(readyAgent(), 10);
+    submit(agent, 11, { session: 1, prompt: [5, 6], maxTokens: 2 }).turnAll();
+    const before = agent.state;
+    submit(agent, 12, { session: 1, prompt: [7], maxTokens: 2 });
+    agent.forget(before);
+    submit(agent, 13, { session: 1, prompt: [8], maxTokens: 2 });
+    assert.equal(agent.replies.get(call(13))?.kind, 'submitted');
+  });
 });
 
 describe('a receipt of another generation', () => {
-  it('stops its node at once and loses the ring (G5)', () => {
+  it('stops its node at once, and settles nothing (G5)', () => {
     const agent = open(readyAgent(), 10);
     submit(agent, 11, { session: 1, prompt: [5], maxTokens: 1 });
-    const receipt = {
-      node: nodeIndex(0),
-      prefilled: 1,
-      decoded: 0,
-      reused: 0,
-      recomputed: 0,
-      padding: 0,
-      computeUs: 0,
-    };
-    const receipts = [{ ...receipt, sourceGeneration: wrong }];
-    const end = { kind: 'end', session: sessionId(1), request: requestId(1), receipts } as const;
+    const ran = { prefilled: 1, decoded: 0, reused: 0, recomputed: 0, padding: 0, computeUs: 0 };
+    const receipts = [{ node: nodeIndex(0), ...ran, sourceGeneration: wrong }];
+    const end = { kind: 'end', session: sessionId(1), request: requestId(1), receipts, ran: null } as const;
     agent.dispatch({ kind: 'returned', ring, load, items: [end], atMs: 1 });
     assert.deepEqual(agent.stopped, [1]);
-    open(agent, 12);
-    assert.equal(agent.refusal(12), 'RECEIPT_GENERATION_MISMATCH');
+    assert.ok(!agent.records.some(({ kind }) => kind === 'request-settled'));
+    assert.deepEqual(
+      agent.records.findLast((record) => record.kind === 'ring-suspended')?.reason,
+      'RECEIPT_GENERATION_MISMATCH, ring toy, node 0, host alpha',
+    );
   });
 });
 
@@ -297,7 +392,6 @@ describe('an unload', () => {
     submit(agent, 11, { session: 1, prompt: [5], maxTokens: 9 }).turn();
     agent.dispatch({ kind: 'unload', call: call(12), ring, generation: right, digestMatches: false });
     assert.deepEqual(agent.stopped, [1]);
-    assert.equal(agent.replies.get(call(12)), undefined);
     agent.dispatch({ kind: 'stage-stopped', ring, load, node: nodeIndex(0), incarnation: 1 });
     assert.deepEqual(agent.replies.get(call(12)), { kind: 'unloaded', stages: 1 });
     assert.equal(agent.ends[0]?.end.reason, 'ring-lost');

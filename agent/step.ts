@@ -7,11 +7,13 @@ import type { Effect } from './effects.ts';
 import type { Input, InputKind } from './inputs.ts';
 import type { JournalRecord } from './records.ts';
 import type { AgentState } from './state.ts';
-import { link, linkLost, linksUp } from './step-link.ts';
-import { load, restored, unload } from './step-load.ts';
-import { cancel, closeSession, openSession, settle, submit } from './step-outer.ts';
+import { adopted, restored } from './step-claim.ts';
+import { dialFailed, link, linkLost, linkUp } from './step-link.ts';
+import { forget, load, unload } from './step-load.ts';
+import { cancel, closeSession, leaseExpired, openSession, resumeSession, settle, submit } from './step-outer.ts';
 import { frameFinished, probe, probeTimeout, returned } from './step-ring.ts';
 import { stageLoaded, stageLost, stageStopped } from './step-stage.ts';
+import { recoveryDeadline, retry } from './step-timers.ts';
 
 export interface Step {
   readonly state: AgentState;
@@ -23,19 +25,26 @@ type Handler<Kind extends InputKind> = (state: AgentState, input: Extract<Input,
 
 const handlers: { readonly [Kind in InputKind]: Handler<Kind> } = {
   restored,
+  adopted,
   load,
   unload,
+  forget,
   'stage-loaded': stageLoaded,
   'stage-lost': stageLost,
   'stage-stopped': stageStopped,
   link,
-  'links-up': linksUp,
+  'link-up': linkUp,
+  'dial-failed': dialFailed,
   'link-lost': linkLost,
   probe,
   'probe-timeout': probeTimeout,
+  retry,
+  'recovery-deadline': recoveryDeadline,
+  'lease-expired': leaseExpired,
   returned,
   'frame-finished': frameFinished,
   'open-session': openSession,
+  'resume-session': resumeSession,
   submit,
   cancel,
   'close-session': closeSession,

@@ -1,9 +1,11 @@
 /**
  * What came out of each request and is durable (J8): readers gather it from any index on, as often as they like.
  *
- * Kept in memory for running requests and for the latest that ended.
+ * Kept in memory for running requests and for the latest that ended. Readers of a running one are told, too, when it waits
+ * for its ring or for the journal, and when it goes on; that is no part of what came out.
  */
 import { present } from '../protocol/assert.ts';
+import type { P4Error } from '../protocol/errors.ts';
 import type { LoadId, RequestId, TokenId } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
 import type { RequestAddress, RequestEnd } from './inputs.ts';
@@ -14,8 +16,17 @@ export interface TranscriptToken {
   readonly text: string;
 }
 
+/** Why a request waits, and on the clock that only goes forward until when; `null` for as long as it takes. */
+export interface Pause {
+  readonly error: P4Error;
+  readonly untilMs: number | null;
+}
+
 export type TranscriptEvent =
-  { readonly kind: 'token'; readonly token: TranscriptToken } | { readonly kind: 'end'; readonly end: RequestEnd };
+  | { readonly kind: 'token'; readonly token: TranscriptToken }
+  | { readonly kind: 'end'; readonly end: RequestEnd }
+  | { readonly kind: 'paused'; readonly pause: Pause }
+  | { readonly kind: 'resumed' };
 
 interface Transcript {
   readonly of: RequestAddress;
@@ -26,16 +37,20 @@ interface Transcript {
 
 export class Transcripts {
   readonly #transcripts = new Map<string, Transcript>();
+  readonly #ringPauses = new Map<LoadId, Pause>();
+  #journalPause: Pause | null = null;
 
-  /** Called when a request is admitted. */
+  /** Called when a request is admitted, or found to run by an agent that has started; one that is known stays. */
   begin(of: RequestAddress): void {
-    this.#transcripts.set(keyOf(of.load, of.request), { of, tokens: [], end: null, readers: new Set() });
+    const key = keyOf(of.load, of.request);
+    if (this.#transcripts.has(key)) return;
+    this.#transcripts.set(key, { of, tokens: [], end: null, readers: new Set() });
     this.#forgetOldest();
   }
 
   addToken(of: RequestAddress, token: TranscriptToken): void {
     const transcript = this.#transcripts.get(keyOf(of.load, of.request));
-    if (transcript === undefined) return;
+    if (transcript?.tokens.length !== token.index) return;
     transcript.tokens.push(token);
     wake(transcript);
   }
@@ -47,23 +62,51 @@ export class Transcripts {
     wake(transcript);
   }
 
-  has(of: Pick<RequestAddress, 'load' | 'session' | 'request'>): boolean {
-    return this.#transcripts.get(keyOf(of.load, of.request))?.of.session === of.session;
+  /** `null`: the ring goes on. */
+  pauseRing(load: LoadId, pause: Pause | null): void {
+    if (pause === null) this.#ringPauses.delete(load);
+    else this.#ringPauses.set(load, pause);
+    this.#wakeAll();
+  }
+
+  /** `null`: the journal can be written again. */
+  pauseAll(pause: Pause | null): void {
+    this.#journalPause = pause;
+    this.#wakeAll();
+  }
+
+  /** The request's transcript, whoever's session it is in if `session` is 0. */
+  find(of: Pick<RequestAddress, 'load' | 'session' | 'request'>): RequestAddress | null {
+    const found = this.#transcripts.get(keyOf(of.load, of.request))?.of;
+    return found !== undefined && (of.session === 0 || of.session === found.session) ? found : null;
   }
 
   /** Tokens from index `from` on, inclusive, as they come, then the end; stops early when `signal` aborts. */
   async *read(of: RequestAddress, from: number, signal: AbortSignal): AsyncGenerator<TranscriptEvent> {
     const transcript = present(this.#transcripts.get(keyOf(of.load, of.request)), 'the reader looked first');
+    let told: Pause | null = null;
     for (let next = from; !signal.aborted;) {
       const token = transcript.tokens[next];
+      const pause = this.#pauseOf(of.load);
       if (token !== undefined) {
         next++;
         yield { kind: 'token', token };
       } else if (transcript.end !== null) {
         yield { kind: 'end', end: transcript.end };
         return;
+      } else if (pause !== told) {
+        told = pause;
+        yield pause === null ? { kind: 'resumed' } : { kind: 'paused', pause };
       } else await changed(transcript, signal);
     }
+  }
+
+  #pauseOf(load: LoadId): Pause | null {
+    return this.#ringPauses.get(load) ?? this.#journalPause;
+  }
+
+  #wakeAll(): void {
+    for (const transcript of this.#transcripts.values()) wake(transcript);
   }
 
   #forgetOldest(): void {

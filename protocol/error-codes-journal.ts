@@ -12,7 +12,7 @@ export const journalCodes = {
     exit: 4,
     status: 'FAILED_PRECONDITION',
     says: 'Another process holds this journal.',
-    remedy: 'Stop the other agent, or give this one a journal folder of its own.',
+    remedy: 'Stop the other agent (`systemctl stop p4-agent`), or give this one a journal folder of its own.',
   },
   JOURNAL_CORRUPT: {
     exit: 4,
@@ -43,5 +43,29 @@ export const journalCodes = {
     status: 'RESOURCE_EXHAUSTED',
     says: "The agent's journal has reached its size limit; what is admitted already goes on.",
     remedy: "Wait for requests to end, or raise the journal's limit.",
+  },
+  JOURNAL_MISSING: {
+    exit: 4,
+    status: 'NOT_FOUND',
+    says: 'There is no journal in this folder.',
+    remedy: "Look at `stateFolder` in the agent's configuration, or name another one with `--config`.",
+  },
+  HOST_RIGHTS_MISSING: {
+    exit: 3,
+    status: 'PERMISSION_DENIED',
+    says: 'Only root, or the user whose state folder this is, may do this on a host (G7).',
+    remedy: 'Run the command with sudo.',
+  },
+  FORGET_UNCONFIRMED: {
+    exit: 2,
+    status: 'FAILED_PRECONDITION',
+    says: 'Nothing was forgotten: it was not confirmed.',
+    remedy: 'Run the command again with `--yes` once you mean it.',
+  },
+  AGENT_SILENT: {
+    exit: 4,
+    status: 'UNAVAILABLE',
+    says: "An agent holds this host's journal, but gives no answer on its socket.",
+    remedy: 'Look at it with `systemctl status p4-agent`; with the agent stopped, the command does without it.',
   },
 } as const satisfies Record<string, CodeRule>;

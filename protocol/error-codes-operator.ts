@@ -50,14 +50,14 @@ export const operatorCodes = {
     status: 'FAILED_PRECONDITION',
     says: 'There is no generation file for this ring here.',
     remedy:
-      'Run the command where the ring was loaded from, with the same state folder; where the file is lost, run `p4 forget RING` as root on each host of the ring.',
+      'Run the command where the ring was loaded from, with the same state folder; where the file is lost, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring.',
   },
   GENERATION_FILE_DAMAGED: {
     exit: 4,
     status: 'FAILED_PRECONDITION',
     says: 'The generation file is not what was written.',
     remedy:
-      'Restore it from a copy; where there is none, run `p4 forget RING` as root on each host of the ring and delete the file.',
+      'Restore it from a copy; where there is none, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring and delete the file.',
   },
   GENERATION_FILE_CHANGED: {
     exit: 4,
@@ -121,6 +121,12 @@ export const operatorCodes = {
     status: 'FAILED_PRECONDITION',
     says: 'This ring is loaded with another plan.',
     remedy: 'Unload it first (npm run unload), then load the new plan.',
+  },
+  RING_HALF_UNLOADED: {
+    exit: 3,
+    status: 'FAILED_PRECONDITION',
+    says: 'The unload of this ring was cut short: agents may still hold parts of it.',
+    remedy: 'Run the unload again (npm run unload); then load the plan.',
   },
   CONFIG_INVALID: {
     exit: 2,

@@ -13,7 +13,13 @@ export const ringCodes = {
     status: 'FAILED_PRECONDITION',
     says: 'This is not the generation that is loaded.',
     remedy:
-      'Nothing was changed. Use the generation file of the load that stands; where it is lost, run `p4 forget RING` as root on each host of the ring, or take p4 off the hosts with `npm run deploy -- inventory.yaml --remove --yes`.',
+      'Nothing was changed. Use the generation file of the load that stands; where it is lost, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring, or take p4 off the hosts with `npm run deploy -- inventory.yaml --remove --yes`.',
+  },
+  AGENT_RESTARTED: {
+    exit: 4,
+    status: 'UNAVAILABLE',
+    says: 'The agent of this host has started again, and takes its stages up.',
+    remedy: 'Wait: the ring comes back by itself. `npm run status` shows how far it is.',
   },
   SESSION_UNKNOWN: {
     exit: 3,
@@ -32,6 +38,19 @@ export const ringCodes = {
     status: 'NOT_FOUND',
     says: 'The ring knows no such request.',
     remedy: 'Check the request; those that ended long ago are no longer kept.',
+  },
+  REQUEST_EXPIRED: {
+    exit: 3,
+    status: 'NOT_FOUND',
+    says: 'The request ended so long ago that it is no longer kept.',
+    remedy: 'Ask for a settlement sooner: it is kept until it is acknowledged, or for 30 days; tokens are for a day.',
+  },
+  REQUEST_CUT_OFF: {
+    exit: 4,
+    status: 'UNAVAILABLE',
+    says: "The connection to the agent of the ring's head broke, and did not come back in time.",
+    remedy:
+      '`npm run status` shows what answers; the request may go on there, and can be read from where this stopped.',
   },
   PROMPT_EMPTY: {
     exit: 2,
@@ -74,7 +93,7 @@ export const ringCodes = {
     status: 'ALREADY_EXISTS',
     says: 'Another load holds the name of this ring on the host.',
     remedy:
-      'Choose another ring name, or have it unloaded by whoever holds its generation file; where that is lost, run `p4 forget RING` as root on each host of the ring, or take p4 off the hosts with `npm run deploy -- inventory.yaml --remove --yes`.',
+      'Choose another ring name, or have it unloaded by whoever holds its generation file; where that is lost, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring, or take p4 off the hosts with `npm run deploy -- inventory.yaml --remove --yes`.',
   },
   RING_ENDING: {
     exit: 3,

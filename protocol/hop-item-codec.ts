@@ -2,8 +2,8 @@
 import { assert } from './assert.ts';
 import { ByteReader, ByteWriter } from './byte-stream.ts';
 import { P4Error } from './errors.ts';
-import { failedWhys, type HopItem, type Receipt } from './hop-items.ts';
-import { nodeIndex, requestId, sessionId, slotIndex, tokenId, type Generation } from './ids.ts';
+import { failedWhys, rowsPhases, type HopItem, type Receipt } from './hop-items.ts';
+import { nodeIndex, requestId, sessionId, slotIndex, tokenId, type Generation, type TokenId } from './ids.ts';
 import { parseSampling } from './sampling-check.ts';
 
 type Kind = HopItem['kind'];
@@ -27,8 +27,10 @@ const codecs: { readonly [Name in Kind]: ItemCodec<ItemOf<Name>> } = {
     number: 2,
     write: (to, item) => {
       to.u32(item.session).u32(item.request).u32(item.slot).u32(item.reusedRows);
-      to.text(JSON.stringify(item.sampling)).u32(item.history.length);
-      for (const token of item.history) to.u32(token);
+      to.u32(item.ran.prefilled).u32(item.ran.decoded);
+      to.text(JSON.stringify(item.sampling));
+      writeTokens(to, item.history);
+      writeTokens(to, item.drawn);
     },
     read: (from) => ({
       kind: 'begin',
@@ -36,15 +38,17 @@ const codecs: { readonly [Name in Kind]: ItemCodec<ItemOf<Name>> } = {
       request: requestId(from.u32()),
       slot: slotIndex(from.u32()),
       reusedRows: from.u32(),
+      ran: { prefilled: from.u32(), decoded: from.u32() },
       sampling: parseSampling(from.json()),
       history: from.list(4, () => tokenId(from.u32())),
+      drawn: from.list(4, () => tokenId(from.u32())),
     }),
   },
   rows: {
     number: 3,
     write: (to, item) => {
       to.u32(item.session).u32(item.request).u32(item.slot).u32(item.step).u32(item.firstPosition).u32(item.rowCount);
-      to.u32((item.phase === 'decode' ? 1 : 0) | (item.samples ? 2 : 0));
+      to.u32(rowsPhases.indexOf(item.phase) | (item.samples ? 4 : 0) | (item.alone ? 8 : 0));
     },
     read: (from) => {
       const fields = {
@@ -57,7 +61,8 @@ const codecs: { readonly [Name in Kind]: ItemCodec<ItemOf<Name>> } = {
         rowCount: from.u32(),
       } as const;
       const flags = from.u32();
-      return { ...fields, phase: (flags & 1) === 1 ? 'decode' : 'prefill', samples: (flags & 2) === 2 };
+      const phase = oneOf(rowsPhases, flags & 3);
+      return { ...fields, phase, samples: (flags & 4) !== 0, alone: (flags & 8) !== 0 };
     },
   },
   truncate: {
@@ -75,15 +80,21 @@ const codecs: { readonly [Name in Kind]: ItemCodec<ItemOf<Name>> } = {
   end: {
     number: 5,
     write: (to, item) => {
-      to.u32(item.session).u32(item.request).u32(item.receipts.length);
+      const { prefilled, decoded, reused } = item.ran ?? { prefilled: 0, decoded: 0, reused: 0 };
+      to.u32(item.session).u32(item.request);
+      to.u32(item.ran === null ? 0 : 1)
+        .u32(prefilled)
+        .u32(decoded)
+        .u32(reused);
+      to.u32(item.receipts.length);
       for (const receipt of item.receipts) writeReceipt(to, receipt);
     },
-    read: (from) => ({
-      kind: 'end',
-      session: sessionId(from.u32()),
-      request: requestId(from.u32()),
-      receipts: from.list(36, () => readReceipt(from)),
-    }),
+    read: (from) => {
+      const fields = { kind: 'end', session: sessionId(from.u32()), request: requestId(from.u32()) } as const;
+      const isKnown = from.u32() === 0;
+      const ran = { prefilled: from.u32(), decoded: from.u32(), reused: from.u32() };
+      return { ...fields, ran: isKnown ? null : ran, receipts: from.list(36, () => readReceipt(from)) };
+    },
   },
   close: {
     number: 6,
@@ -161,6 +172,11 @@ export function decodeItems(view: DataView, start: number, count: number): HopIt
   }
   if (reader.remaining !== 0) throw new P4Error('FRAME_INVALID', { field: 'items', found: reader.remaining });
   return items;
+}
+
+function writeTokens(to: ByteWriter, tokens: readonly TokenId[]): void {
+  to.u32(tokens.length);
+  for (const token of tokens) to.u32(token);
 }
 
 function writeReceipt(to: ByteWriter, receipt: Receipt): void {

@@ -27,9 +27,21 @@ export interface BeginItem {
   /** Rows of the prompt whose KV is already there on every stage (S2). */
   readonly reusedRows: number;
   readonly sampling: Sampling;
-  /** Tokens the penalties have to know although their rows do not run again: the reused ones, oldest first. */
+  /** Rows of this request that ran before a loss; its receipts go on from there (S2). */
+  readonly ran: RanRows;
+  /** Tokens the penalties have to know although no prefilled row brings them: oldest first. */
   readonly history: readonly TokenId[];
+  /** Tokens that this request drew before a loss: the tail's sampler takes them as drawn (X3). */
+  readonly drawn: readonly TokenId[];
 }
+
+/** Rows that the head knows to have run, whatever became of the stages that ran them. */
+export interface RanRows {
+  readonly prefilled: number;
+  readonly decoded: number;
+}
+
+export const nothingRan: RanRows = { prefilled: 0, decoded: 0 };
 
 /** Consecutive rows of one session. Their token ids stand in the frame's `tokens`, their hidden state in `hidden`. */
 export interface RowsItem {
@@ -42,10 +54,15 @@ export interface RowsItem {
   /** Position of the first row in its session, from 0. */
   readonly firstPosition: number;
   readonly rowCount: number;
-  readonly phase: 'prefill' | 'decode';
+  /** `recompute`: the rows ran before a loss, and only their KV is wanted; they never sample. */
+  readonly phase: RowsPhase;
   /** Whether the tail draws a token from the last row's logits. */
   readonly samples: boolean;
+  /** Whether every stage decodes it by itself: it then has the shape that it had before a loss (R3). */
+  readonly alone: boolean;
 }
+export const rowsPhases = ['prefill', 'decode', 'recompute'] as const;
+export type RowsPhase = (typeof rowsPhases)[number];
 
 /** Drops the KV of a session from a position on. */
 export interface TruncateItem {
@@ -61,6 +78,8 @@ export interface EndItem {
   readonly session: SessionId;
   readonly request: RequestId;
   readonly receipts: readonly Receipt[];
+  /** What a stage says of a request that it does not know: one that ended before a loss. Else `null`. */
+  readonly ran: (RanRows & { readonly reused: number }) | null;
 }
 
 /** Ends a session's KV lease. */

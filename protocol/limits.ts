@@ -19,6 +19,10 @@ const bounds = {
    * close, they fit one frame.
    */
   waitingItems: 512,
+  /** Items of those that wait which one frame takes: half of what it may have. The rest goes with the next frames. */
+  frameWaitingItems: 1024,
+  /** Tokens that come with them, for samplers that are built again: 4 MiB. */
+  frameTokens: 1_048_576,
   /** Frames on their way to one node that it has not finished: enough to keep it busy, few enough to push back. */
   linkWindowFrames: 4,
   /** Frames at the head stage: one that it computes and one that waits. */
@@ -29,6 +33,19 @@ const bounds = {
   keptTranscripts: 1024,
   /** How long a session may stay without its lease. */
   lingerMs: 3_600_000,
+  /** How long requests wait for a lost part of their ring, unless the plan says: a machine restarts in it. */
+  defaultDeadlineSeconds: 60,
+  /** Most that a plan may say: a day. */
+  deadlineSeconds: 86_400,
+  /** How long a deadline is put off while a stage is seen to load again: as long as a load may take. */
+  reloadMs: 1_800_000,
+  /** Time between two tries to bring a suspended ring back, at first, and at most: each next one is doubled. */
+  recoveryRetryMs: 250,
+  recoveryRetryMostMs: 2_000,
+  /** Time between two tries to open a journal that could not be written. */
+  journalRetryMs: 2_000,
+  /** Time for clients to come back to their sessions when an agent has started again. */
+  orphanLeaseMs: 120_000,
   /** Time for calls to end when an agent stops. */
   rpcStopMs: 500,
   /** Frames that a stage has at once: one that it computes and those that wait for it, to run as one decode. */
@@ -83,6 +100,10 @@ const bounds = {
   stageAnswerMs: 30_000,
   /** Time for a stage to give its figures for a status: it does so between two messages, whatever it computes. */
   stageReportMs: 1_000,
+  /** Time between two looks at whether a stage still answers. */
+  stageHeartbeatMs: 5_000,
+  /** How many of them in a row it may miss: a process that is stopped for longer is ended, and started again. */
+  stageSilences: 6,
   /** Characters of one line that a stage says on standard error. */
   stageLineCharacters: 8192,
   /** Time for a stage process to answer on its socket after its start. */
@@ -167,6 +188,8 @@ const bounds = {
   rpcKeepaliveAnswerMs: 10_000,
   /** Time from a failed connection to the next try, at first; gRPC doubles it. */
   rpcReconnectMs: 250,
+  /** At most: an agent that has started again is found so much later. */
+  rpcReconnectMostMs: 2_000,
   /** Time to find out why a connection failed. */
   rpcDiagnosisMs: 3_000,
   /** Bytes of the facts of an error in trailing metadata: HTTP/2 peers take 64 KiB of headers, base64 adds a third. */
@@ -195,6 +218,43 @@ const bounds = {
   /** Records read from the journal at once, and the longest body read with them: 8 MiB a page at most. */
   journalPageRecords: 512,
   journalPageBodyBytes: 16 * 1024,
+  /** Records looked at to find those of one request in a page: about 2 ms in which no commit can run. */
+  journalPageNumbers: 8192,
+  /** How long a request's token ids stay in the journal after its session was closed: a day to read a text again. */
+  journalRetainSeconds: 86_400,
+  /** How long its end and its settlement stay, unless they are acknowledged: a month, in which somebody bills. */
+  journalSettlementSeconds: 30 * 86_400,
+  /** Time between two looks at what has had its time: a look goes through all requests that the journal knows. */
+  journalCompactionMs: 600_000,
+  /** Least time between two such looks for want of room: a client that is refused tries again at once. */
+  journalRoomMs: 1_000,
+  /** Requests looked at in one piece, between which the event loop runs: about a millisecond. */
+  journalSweepRequests: 4096,
+  /** Records read, and bytes of their bodies, in one slice of compaction: about 2 ms in which no commit can run. */
+  journalSliceRecords: 256,
+  journalSliceBytes: 256 * 1024,
+  /** Pause between two slices: compaction takes a tenth of the disk's time at most, and commits go between. */
+  journalSlicePauseMs: 20,
+  /** How long compaction waits for those who read; then it is left to the next look. */
+  journalReadersMs: 60_000,
+  /** Free pages (4 KiB) that the database keeps for what comes next; more are given back to the disk. */
+  journalFreePages: 1024,
+  /** Pages given back in one slice: each is a page moved. */
+  journalVacuumPages: 64,
+  /** Record numbers looked at together when a damaged journal is read; what cannot be read is halved until it is one. */
+  journalScanNumbers: 8192,
+  /** Ids that a repair leaves out for lost records: each may have borne a new one, and there are 4 billion. */
+  journalLostIds: 1_048_576,
+  /** Ranges of lost records, and faults, that are named one by one. */
+  journalNamedFaults: 64,
+  /** Loads of a journal that are named one by one. */
+  journalNamedLoads: 1000,
+  /** Bytes of one line on an agent's socket for its host: an answer that names so many loads takes a fifth of it. */
+  hostLineBytes: 1024 * 1024,
+  /** Connections to it at once: people's commands. */
+  hostConnections: 8,
+  /** Time for an answer on it: a ring that is forgotten has its stages ended first. */
+  hostAnswerMs: 60_000,
   /** Hops that the journal's trail keeps. */
   journalHops: 16_384,
   /** Hops that wait in memory for a commit to ride along with; then the oldest quarter is dropped. */
@@ -293,6 +353,10 @@ const bounds = {
   unloadMs: 30_000,
   /** Time from a request's last token to its receipts: they come with the next frame. */
   settleMs: 60_000,
+  /** Time that a command whose answer is told waits for its receipts: those of a suspended ring come when it is back. */
+  receiptsMs: 5_000,
+  /** Time between two looks at whether receipts that were on their way have come. */
+  settlePollMs: 250,
 };
 
 export const limits: { readonly [Name in keyof typeof bounds]: number } = bounds;
@@ -304,5 +368,9 @@ assert(
   'what waits at the head fits one frame: each session may be cut, end and close, and rows follow',
 );
 assert(limits.journalCheckpointBytes < limits.journalWalBytes, 'a checkpoint is tried in a pause before it is forced');
+assert(
+  limits.journalRetainSeconds <= limits.journalSettlementSeconds,
+  'a settlement does not go before the text it is of',
+);
 assert(limits.journalHopBatch < limits.journalLoneHops, 'hops ride along with a commit before they go alone');
 assert(limits.journalLoneHops < limits.journalGatheredHops, 'hops are written before they are dropped');

@@ -97,13 +97,17 @@ export interface JournalStatus {
   readonly state: string;
   readonly records: Uint64Text;
   readonly bytes: Uint64Text;
+  /** Why it failed; empty while it is open. */
+  readonly reason: string;
 }
 
 export interface RingStatus {
   readonly ring: string;
-  /** One of: claimed, loading, loaded, linked, ready, lost, unloading. */
+  /** One of: claimed, loading, loaded, linking, linked, probing, ready, suspended, ending. */
   readonly phase: string;
   readonly reason: string;
+  /** How long it has been suspended on this host; 0 where it is not. */
+  readonly suspendedMs: Uint64Text;
   readonly loadId: string;
   readonly planDigest: string;
   readonly nodes: readonly NodeStatus[];
@@ -156,6 +160,8 @@ export interface OpenSessionRequest {
   readonly generation: Uint64Text;
   /** How long the session stays when its lease stream has ended. */
   readonly lingerMs: number;
+  /** 0: a new one. Else one that stands: the stream is its lease from now on. */
+  readonly session: number;
 }
 
 export interface SessionOpened {
@@ -198,6 +204,7 @@ export interface SessionCommand {
   readonly session: number;
 }
 
+/** `session` 0: whichever the request belongs to. */
 export interface RequestCommand extends SessionCommand {
   readonly request: number;
 }
@@ -210,8 +217,23 @@ export interface GatherRequest extends RequestCommand {
 export type GatherEvent =
   | { readonly event: 'token'; readonly token: GatheredToken }
   | { readonly event: 'end'; readonly end: GatheredEnd }
+  | { readonly event: 'paused'; readonly paused: GatheredPause }
+  | { readonly event: 'resumed'; readonly resumed: GatheredResume }
   /** The peer chose neither. */
   | { readonly event?: never };
+
+/** The ring lost a part; the request waits for it (R1). */
+export interface GatheredPause {
+  readonly code: string;
+  readonly text: string;
+  /** Empty where it is not known which stage is lost; `node` in decimal. */
+  readonly host: string;
+  readonly node: string;
+  /** Milliseconds from now after which the request fails. */
+  readonly remainingMs: number;
+}
+
+export type GatheredResume = Readonly<Record<string, never>>;
 
 export interface GatheredToken {
   readonly index: number;
@@ -238,11 +260,13 @@ export interface CancelReply {
 export type CloseSessionReply = Readonly<Record<string, never>>;
 
 export interface Settlement {
-  /** One of: running, settled. */
+  /** One of: running, ending (its receipts are on their way), settled. */
   readonly state: string;
   readonly reason: string;
   readonly stages: readonly SettledStage[];
   readonly emitted: number;
+  /** Whose the request is. */
+  readonly session: number;
 }
 
 export interface SettledStage {

@@ -6,8 +6,8 @@ import type { Plan } from './plan.ts';
 /**
  * 64 hexadecimal digits: sha256 over the canonical JSON of the plan after defaults.
  *
- * Threads and confinement are left out: they say how fast a stage is, not what it computes, and may change between two loads that are
- * the same one. The model counts by the path written in the plan; its content is told apart by its slices' names.
+ * Threads, confinement and the deadline are left out: they say how a stage runs, not what it computes, and may change
+ * between two loads that are the same one. The model counts by the path written in the plan; its content is told apart by its slices' names.
  */
 export function planDigest(plan: Plan): string {
   const counted = {

@@ -66,6 +66,7 @@ export const planFileOf = (plan: Plan): PlanFile => ({
   sessions: plan.sessions,
   kv: plan.kv,
   decode: plan.decode,
+  deadline: plan.deadlineSeconds,
   stages: plan.stages.map(({ host, layers, device, threads, confinement }): StageFile => ({
     host,
     layers: layersText(layers),
@@ -92,6 +93,7 @@ function planOf(file: PlanFile): Plan {
     sessions: file.sessions,
     kv: { keys: file.kv?.keys ?? 'f16', values: file.kv?.values ?? 'f16' },
     decode: file.decode ?? 'fast',
+    deadlineSeconds: file.deadline ?? limits.defaultDeadlineSeconds,
     stages: file.stages.map(stageOf),
   };
 }

@@ -16,6 +16,7 @@ export interface PlanFile {
   readonly sessions: number;
   readonly kv?: { readonly keys?: KvType; readonly values?: KvType };
   readonly decode?: DecodeMode;
+  readonly deadline?: number;
   readonly stages: readonly StageFile[];
 }
 
@@ -138,6 +139,7 @@ const planSchema = {
       properties: { keys: kvType('keys'), values: kvType('values') },
     },
     decode: { enum: decodeModes, description: `how rows are decoded: ${decodeModes.join(' or ')}` },
+    deadline: wholeNumber('seconds that requests wait for a lost stage, agent or link', 1, limits.deadlineSeconds),
     stages: {
       type: 'array',
       minItems: 1,

@@ -18,6 +18,8 @@ export interface Plan {
   readonly sessions: number;
   readonly kv: { readonly keys: KvType; readonly values: KvType };
   readonly decode: DecodeMode;
+  /** How long requests wait for a lost stage, agent or link, in seconds (R1); no part of what is computed. */
+  readonly deadlineSeconds: number;
   /** In ring order; together they cover the model's layers exactly once. */
   readonly stages: readonly StagePlan[];
 }

@@ -32,18 +32,22 @@ const statusReply: messages.StatusReply = {
   agent: description,
   rings: [
     {
-      ...{ ring: 'story', phase: 'ready', reason: 'r', loadId: 'l', planDigest: 'd', nodes: [node], links: [link] },
+      ...{ ring: 'story', phase: 'ready', reason: 'r', suspendedMs: maximum, loadId: 'l', planDigest: 'd' },
+      ...{ nodes: [node], links: [link] },
       head: { sessionsOpen: 1, sessionsLimit: 2, requestsRunning: 3, requestsFinished: '4', tokensEmitted: '5' },
     },
-    { ring: 'other', phase: 'lost', reason: '', loadId: '', planDigest: '', nodes: [], links: [], head: null },
+    {
+      ...{ ring: 'other', phase: 'claimed', reason: '', suspendedMs: '0', loadId: '', planDigest: '' },
+      ...{ nodes: [], links: [], head: null },
+    },
   ],
-  journal: { state: 'open', records: '1', bytes: '2' },
+  journal: { state: 'failed', records: '1', bytes: '2', reason: 'r' },
   cpuSeconds: 3.5,
   residentBytes: '6',
 };
 
 const settlement: messages.Settlement = {
-  ...{ state: 'settled', reason: 'stop', emitted: 5 },
+  ...{ state: 'settled', reason: 'stop', emitted: 5, session: 3 },
   stages: [
     {
       ...{ node: 0, host: 'alpha', firstLayer: 0, lastLayer: 3, prefilled: 7, decoded: 4, reused: 1 },
@@ -117,7 +121,7 @@ const samples: {
     },
   },
   Outer: {
-    OpenSession: { request: { ...ring, lingerMs: 500 }, reply: { session: 1, contextTokens: 2048 } },
+    OpenSession: { request: { ...ring, lingerMs: 500, session: 3 }, reply: { session: 1, contextTokens: 2048 } },
     Submit: { request: submit, reply: { request: 1, promptTokens: 5 } },
     Gather: {
       request: { ...request, from: 17 },
@@ -169,7 +173,13 @@ suite('messages.ts', () => {
       event: 'end',
       end: { reason: 'stop', text: 't', promptTokens: 1, completionTokens: 2, detail: 'd' },
     };
-    assert.deepEqual(plain(gather.responseDeserialize(gather.responseSerialize(end))), end);
+    const paused: messages.GatherEvent = {
+      event: 'paused',
+      paused: { code: 'STAGE_LOST', text: 't', host: 'beta', node: '2', remainingMs: 4_294_967_295 },
+    };
+    const resumed: messages.GatherEvent = { event: 'resumed', resumed: {} };
+    for (const event of [end, paused, resumed])
+      assert.deepEqual(plain(gather.responseDeserialize(gather.responseSerialize(event))), event);
   });
 
   test('tells what a message without fields becomes', () => {

@@ -41,7 +41,10 @@ const commands: readonly StageCommand[] = [
   { kind: 'stop' },
 ];
 
-const counts = { decodes: 5, prefilledRows: 6, decodedRows: 7, paddingRows: 8, computeSeconds: 0.25, kvCellsUsed: 9 };
+const counts = {
+  ...{ decodes: 5, prefilledRows: 6, decodedRows: 7, recomputedRows: 4, paddingRows: 8 },
+  ...{ computeSeconds: 0.25, kvCellsUsed: 9 },
+};
 const messages: readonly StageMessage[] = [
   { kind: 'welcome', protocol: 1, pid: 12, incarnation: 'ff', holds: null },
   {
@@ -49,7 +52,10 @@ const messages: readonly StageMessage[] = [
     protocol: 1,
     pid: 12,
     incarnation: 'ff',
-    holds: { ring: load.ring, node: load.node, generation: load.generation },
+    holds: {
+      ...{ ring: load.ring, node: load.node, generation: load.generation },
+      facts: { weightBytes: 5, hiddenWidth: 128, vocabularySize: 32, hasTokenizer: true, loadMs: 2 },
+    },
   },
   { kind: 'loading', fraction: 0.5 },
   {

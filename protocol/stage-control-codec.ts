@@ -9,6 +9,7 @@ import type {
   DataHello,
   StageCommand,
   StageFacts,
+  StageHolding,
   StageLoad,
   StageMessage,
   StageReport,
@@ -135,10 +136,11 @@ function readWelcome(from: JsonFields): StageWelcome {
   };
 }
 
-const readHolding = (from: JsonFields): NonNullable<StageWelcome['holds']> => ({
+const readHolding = (from: JsonFields): StageHolding => ({
   ring: ringName(from.text('ring')),
   node: nodeIndex(from.count('node')),
   generation: from.text('generation'),
+  facts: readFacts(from.object('facts')),
 });
 
 const readFacts = (from: JsonFields): StageFacts => ({
@@ -155,6 +157,7 @@ const readReport = (from: JsonFields): StageReport => ({
   decodes: from.count('decodes'),
   prefilledRows: from.count('prefilledRows'),
   decodedRows: from.count('decodedRows'),
+  recomputedRows: from.count('recomputedRows'),
   paddingRows: from.count('paddingRows'),
   computeSeconds: from.amount('computeSeconds'),
   kvCellsUsed: from.count('kvCellsUsed'),

@@ -9,7 +9,7 @@ import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { NodeIndex, RingName, SliceId, TokenId } from './ids.ts';
 import type { DecodeMode, Device, KvType, LayerRange, StageConfinement } from './plan.ts';
 
-export const stageProtocolVersion = 1;
+export const stageProtocolVersion = 2;
 
 export const controlSocketName = 'control.sock';
 export const dataSocketName = 'data.sock';
@@ -69,7 +69,15 @@ export interface StageWelcome {
   /** Random for each start of a stage process: news of a former process is told apart by it (R2). */
   readonly incarnation: string;
   /** `null` while nothing is loaded. */
-  readonly holds: { readonly ring: RingName; readonly node: NodeIndex; readonly generation: string } | null;
+  readonly holds: StageHolding | null;
+}
+
+/** What a stage tells an agent that has started again (R2). */
+export interface StageHolding {
+  readonly ring: RingName;
+  readonly node: NodeIndex;
+  readonly generation: string;
+  readonly facts: StageFacts;
 }
 
 export interface StageFacts {
@@ -98,6 +106,8 @@ export interface StageReport {
   readonly decodes: number;
   readonly prefilledRows: number;
   readonly decodedRows: number;
+  /** Run again after a loss, to fill the KV cache. */
+  readonly recomputedRows: number;
   readonly paddingRows: number;
   readonly computeSeconds: number;
   readonly kvCellsUsed: number;

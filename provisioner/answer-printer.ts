@@ -2,7 +2,8 @@
 import { unreachable } from '../protocol/assert.ts';
 import { isErrorCode, P4Error } from '../protocol/errors.ts';
 import { finishReasons, type FinishReason } from '../protocol/finish.ts';
-import type { RequestNews, RequestResult } from './ring-request.ts';
+import { lossEvent, lossLine } from './loss-text.ts';
+import type { RequestNews, RequestResult, RequestSubmitted } from './ring-request.ts';
 import { firstTokenMs, speedLine, stageWorkLines, tokensPerSecond } from './stage-work.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -13,7 +14,8 @@ const earlyReasons: Readonly<Record<string, string>> = {
 };
 
 export interface PrintedRequest {
-  readonly seed: number;
+  /** `null` where another command chose it. */
+  readonly seed: number | null;
   /** `null`: until the context is full. */
   readonly maxTokens: number | null;
 }
@@ -30,23 +32,36 @@ export class AnswerPrinter {
   /** `token` lines and, before them, one `submitted` line; or the text, as it comes. */
   news(news: RequestNews): void {
     switch (news.kind) {
-      case 'submitted': {
-        const { promptTokens, contextTokens } = news;
-        const { seed, maxTokens } = this.#request;
-        this.#terminal.event({ event: 'submitted', seed, promptTokens, contextTokens });
-        // The last token needs no room: no row follows it.
-        const most = contextTokens - promptTokens + 1;
-        if (maxTokens !== null && maxTokens > most) {
-          this.#terminal.note(`At most ${most} tokens can follow, not ${maxTokens}: the context has ${contextTokens}.`);
-        }
+      case 'submitted':
+        this.#submitted(news);
         return;
-      }
       case 'token': {
         const { index, token, text } = news.token;
         this.#terminal.part(text);
         this.#terminal.event({ event: 'token', index, token, text });
         return;
       }
+      case 'paused':
+      case 'resumed':
+      case 'disconnected':
+      case 'reconnected':
+        this.#terminal.note(lossLine(news, wallClockMs));
+        this.#terminal.event(lossEvent(news, wallClockMs));
+        return;
+      default:
+        unreachable(news);
+    }
+  }
+
+  /** Who has the number can come back to the request. */
+  #submitted({ request, promptTokens, contextTokens }: RequestSubmitted): void {
+    const { seed, maxTokens } = this.#request;
+    this.#terminal.event({ event: 'submitted', request, seed, promptTokens, contextTokens });
+    if (this.#terminal.isNoticed) this.#terminal.note(`Request ${request}.`);
+    // The last token needs no room: no row follows it.
+    const most = contextTokens - promptTokens + 1;
+    if (maxTokens !== null && maxTokens > most) {
+      this.#terminal.note(`At most ${most} tokens can follow, not ${maxTokens}: the context has ${contextTokens}.`);
     }
   }
 
@@ -62,10 +77,12 @@ export class AnswerPrinter {
   }
 
   /** The last line: usage and settlement (S2). */
-  settlement({ end, stages, emitted, times }: RequestResult): void {
+  settlement({ end, isSettled, stages, emitted, times }: RequestResult): void {
     const [head] = stages;
+    if (!isSettled) this.#terminal.note('Its receipts are still on their way: `npm run settle` shows them.');
     this.#terminal.event({
       event: 'settlement',
+      settled: isSettled,
       seed: this.#request.seed,
       usage: {
         promptTokens: end.promptTokens,
@@ -109,3 +126,6 @@ export function requireFinished({ end: { reason, detail } }: RequestResult): voi
 }
 
 const isFinishReason = (text: string): text is FinishReason => finishReasons.some((reason) => reason === text);
+
+/** The time of day for a time of the clock that readings are timed with. */
+const wallClockMs = (atMs: number): number => Date.now() + atMs - performance.now();

@@ -94,6 +94,7 @@ test('the file has the generation as a decimal text, and the plan after defaults
       sessions: 2,
       kv: { keys: 'f16', values: 'f16' },
       decode: 'fast',
+      deadline: 60,
       stages: [
         { host: 'ant', layers: '0-3', device: 'cpu', threads: 3 },
         { host: 'bee', layers: '4-4', device: { gpu: 0, layers: 1 }, threads: 1 },
@@ -174,7 +175,11 @@ test('a file that is not what was written is refused, and the refusal does not t
     [`"${number}"`, `"0${number}"`, /line 4: \/generation should be a decimal number/],
     [`"${number}"`, '"18446744073709551616"', /its generation is no unsigned 64-bit number above the former one/],
     ['"formerGeneration": null', `"formerGeneration": "${number}"`, /above the former one/],
-    ['"phase": "loading"', '"phase": "lost"', /line 7: \/phase should be one of loading, ready, failed, unloaded/],
+    [
+      '"phase": "loading"',
+      '"phase": "lost"',
+      /line 7: \/phase should be one of loading, ready, failed, unloading, unloaded/,
+    ],
     ['"format": 1', '"format": 2', /line 2: \/format should be the format 1/],
   ];
   for (const [from, to, expected] of damages) {

@@ -1,10 +1,11 @@
-/** `infer`: gives a prompt to a loaded ring and streams the answer. */
+/** `infer`: gives a prompt to a loaded ring and streams the answer, or that of an earlier request. */
 import process from 'node:process';
 
 import type { Command } from 'commander';
 
 import { P4Error } from '../protocol/errors.ts';
 import { present } from '../protocol/assert.ts';
+import { limits } from '../protocol/limits.ts';
 import type { OpenedPlan } from './opened-plan.ts';
 import { AnswerPrinter, requireFinished, workLines } from './answer-printer.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
@@ -12,11 +13,15 @@ import { FleetConnection } from './fleet-connection.ts';
 import { commandWays } from './fleet-ways.ts';
 import { knownGeneration } from './generation-file.ts';
 import { standsWithOtherPlan } from './loader-step.ts';
+import { wholeNumber } from './number-option.ts';
 import { openPlan } from './opened-plan.ts';
 import { readPrompt } from './prompt-option.ts';
+import { isLeftBehind, ReadingPlace, type ReadingCommand } from './reading-place.ts';
+import { requestNumber } from './request-option.ts';
 import { RingCalls } from './ring-calls.ts';
-import { runRequest, type RequestOrder } from './ring-request.ts';
+import { resumeRequest, runRequest, type RequestNews, type RequestOrder, type RequestResult } from './ring-request.ts';
 import { addSamplingOptions, readSamplingOptions, type OptionValues } from './sampling-options.ts';
+import { stageWorkLines } from './stage-work.ts';
 import { chosenState, stateOptionText } from './state-option.ts';
 import type { StateFolder } from './state-folder.ts';
 
@@ -24,6 +29,8 @@ interface InferOptions extends OptionValues {
   readonly tokens?: string;
   /** False with `--no-special`. */
   readonly special: boolean;
+  readonly request?: string;
+  readonly from?: string;
   readonly stats?: boolean;
   readonly state?: string;
   readonly json?: boolean;
@@ -32,11 +39,13 @@ interface InferOptions extends OptionValues {
 export function addInferCommand(program: Command): void {
   const command = program
     .command('infer')
-    .description('gives a prompt to a loaded ring and streams the answer')
+    .description('gives a prompt to a loaded ring and streams the answer; or reads that of an earlier request')
     .argument('<plan>', 'the plan file the ring was loaded with')
     .argument('[prompt]', 'the prompt; without one it is read from standard input')
     .option('--tokens <ids>', 'the prompt as token ids, as in 1,5,9')
-    .option('--no-special', 'take text like <|user|> as it stands, not as a control token');
+    .option('--no-special', 'take text like <|user|> as it stands, not as a control token')
+    .option('--request <id>', 'read the answer of this request instead, to its end')
+    .option('--from <index>', 'with --request: index of the first token to read (default: 0)');
   addSamplingOptions(command)
     .option('--stats', 'tell on standard error what each stage ran, and how fast')
     .option('--state <folder>', stateOptionText)
@@ -44,31 +53,50 @@ export function addInferCommand(program: Command): void {
     .action((plan: string, prompt: string | undefined, options: InferOptions) =>
       runCommand(modeOf(options), async (context) => {
         const opened = await openPlan(userPath(plan));
-        const order = await requestOf(prompt, options, context.signal);
-        return infer({ opened, order, state: chosenState(options.state), withStats: options.stats === true }, context);
+        const wanted = await wantedOf(prompt, options, context.signal);
+        const typed = { planFile: plan, state: options.state };
+        const state = chosenState(options.state);
+        return infer({ opened, typed, wanted, state, withStats: options.stats === true }, context);
       }),
     );
 }
 
-async function requestOf(
-  argument: string | undefined,
-  options: InferOptions,
-  signal: AbortSignal,
-): Promise<RequestOrder> {
-  const choice = await readSamplingOptions(options);
-  const prompt = await readPrompt({ argument, tokens: options.tokens, input: process.stdin, signal });
-  return { ...choice, prompt, parseSpecial: options.special };
+type Wanted =
+  | { readonly kind: 'new'; readonly order: RequestOrder }
+  | { readonly kind: 'earlier'; readonly request: number; readonly from: number };
+
+/** Options that mean something for an earlier request. */
+const readingOptions: ReadonlySet<string> = new Set(['special', 'request', 'from', 'stats', 'state', 'json']);
+
+async function wantedOf(argument: string | undefined, options: InferOptions, signal: AbortSignal): Promise<Wanted> {
+  if (options.request === undefined) {
+    if (options.from !== undefined) throw contradiction('--from without --request', '--request ID --from INDEX');
+    const choice = await readSamplingOptions(options);
+    const prompt = await readPrompt({ argument, tokens: options.tokens, input: process.stdin, signal });
+    return { kind: 'new', order: { ...choice, prompt, parseSpecial: options.special } };
+  }
+  const other = Object.keys(options).find((name) => !readingOptions.has(name) && options[name] !== undefined);
+  if (argument !== undefined || other !== undefined || !options.special) {
+    throw contradiction('--request and a prompt, or options for one', '--request ID alone, with --from INDEX');
+  }
+  const from = options.from === undefined ? 0 : wholeNumber('--from', options.from, [0, limits.contextTokens]);
+  return { kind: 'earlier', request: requestNumber(options.request), from };
 }
+
+const contradiction = (found: string, expected: string): P4Error =>
+  new P4Error('COMMAND_LINE_INVALID', { found, expected });
 
 interface Inference {
   readonly opened: OpenedPlan;
-  readonly order: RequestOrder;
+  readonly typed: ReadingCommand;
+  readonly wanted: Wanted;
   readonly state: StateFolder;
   readonly withStats: boolean;
 }
 
-async function infer(inference: Inference, { terminal, signal }: CommandContext): Promise<number> {
-  const { opened, order, state, withStats } = inference;
+async function infer(inference: Inference, context: CommandContext): Promise<number> {
+  const { opened, wanted, state, withStats } = inference;
+  const { terminal, signal } = context;
   const { ring } = opened.plan;
   const kept = await knownGeneration(state, ring);
   if (standsWithOtherPlan(kept, opened.digest)) throw new P4Error('RING_LOADED', { ring });
@@ -76,15 +104,52 @@ async function infer(inference: Inference, { terminal, signal }: CommandContext)
   try {
     const head = present(kept.plan.stages[0], 'a plan has a head');
     const calls = new RingCalls(fleet.client(head.host), ring, kept.generation);
-    const printer = new AnswerPrinter(terminal, { seed: order.sampling.seed, maxTokens: order.maxTokens });
-    const onNews = printer.news.bind(printer);
-    const result = await runRequest({ ring: calls, order, signal, onNews });
+    const asked = wanted.kind === 'new' ? wanted.order : null;
+    const printer = new AnswerPrinter(terminal, {
+      seed: asked?.sampling.seed ?? null,
+      maxTokens: asked?.maxTokens ?? null,
+    });
+    const deadlineMs = kept.plan.deadlineSeconds * 1000;
+    const result = await read({ inference, calls, printer, deadlineMs }, context);
     printer.end(result);
     printer.settlement(result);
-    if (withStats) terminal.note(workLines(result).join('\n'));
+    if (withStats) terminal.note((asked === null ? stageWorkLines(result.stages) : workLines(result)).join('\n'));
     requireFinished(result);
     return 0;
   } finally {
     await fleet.close();
+  }
+}
+
+interface ReadParts {
+  readonly inference: Inference;
+  readonly calls: RingCalls;
+  readonly printer: AnswerPrinter;
+  readonly deadlineMs: number;
+}
+
+/** Who is cut off from a request that goes on is told how to come back to it. */
+async function read(
+  { inference, calls, printer, deadlineMs }: ReadParts,
+  context: CommandContext,
+): Promise<RequestResult> {
+  const { wanted, typed } = inference;
+  const { terminal, signal } = context;
+  const place = new ReadingPlace(typed, wanted.kind === 'earlier' ? wanted : null);
+  const onNews = (news: RequestNews): void => {
+    place.hear(news);
+    printer.news(news);
+  };
+  const run = { ring: calls, signal, deadlineMs, onNews };
+  try {
+    if (wanted.kind === 'new') return await runRequest({ ...run, order: wanted.order });
+    return await resumeRequest({ ...run, request: wanted.request, from: wanted.from });
+  } catch (error) {
+    const { way } = place;
+    if (way !== null && isLeftBehind(error, wanted.kind)) {
+      terminal.note(`${way.command} goes on from here`);
+      terminal.event({ event: 'broken-off', ...way });
+    }
+    throw error;
   }
 }

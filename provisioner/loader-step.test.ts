@@ -111,6 +111,12 @@ describe('the loader', () => {
     assert.ok(run.outcome?.kind === 'failed' && run.outcome.failure.code === 'RING_LOADED');
   });
 
+  test('does not tell a load again whose unload was cut short, and sends nothing', () => {
+    const run = new Run().give(begin({ ...earlier, phase: 'unloading' }));
+    assert.equal(run.effects.length, 1);
+    assert.ok(run.outcome?.kind === 'failed' && run.outcome.failure.code === 'RING_HALF_UNLOADED');
+  });
+
   test('sends nothing when the generation cannot be written down', () => {
     const run = new Run().give(begin(null), { kind: 'keep-failed', failure: refusal });
     assert.deepEqual(run.words(), ['keep loading', 'finish failed']);

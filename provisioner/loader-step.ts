@@ -23,7 +23,7 @@ export interface LoadOrder {
 }
 
 /** How far a kept load has come, as its generation file says. */
-export const keptPhases = ['loading', 'ready', 'failed', 'unloaded'] as const;
+export const keptPhases = ['loading', 'ready', 'failed', 'unloading', 'unloaded'] as const;
 export type KeptPhase = (typeof keptPhases)[number];
 
 export interface LoadName {
@@ -126,6 +126,12 @@ export const isStanding = ({ phase }: Pick<KeptLoad, 'phase'>): boolean => phase
 export const standsWithOtherPlan = (kept: KeptLoad | null, digest: string): boolean =>
   kept !== null && isStanding(kept) && kept.planDigest !== digest;
 
+/**
+ * Whether its unload was begun and cut short. It is not told again: agents that have let go of it would take it for new,
+ * and number its sessions and requests from the start (E1).
+ */
+export const isHalfUnloaded = (kept: Pick<KeptLoad, 'phase'> | null): boolean => kept?.phase === 'unloading';
+
 export const beginLoad = (order: LoadOrder): LoaderState => ({ kind: 'idle', order });
 
 export function loaderStep(state: LoaderState, input: LoaderInput): LoaderStep {
@@ -151,6 +157,10 @@ function begin(state: LoaderState, input: Extract<LoaderInput, { kind: 'begin' }
   if (state.kind !== 'idle') return unchanged(state);
   const { order } = state;
   const { kept, fresh } = input;
+  if (isHalfUnloaded(kept)) {
+    const failure: Failure = { code: 'RING_HALF_UNLOADED', facts: { ring: order.ring } };
+    return finish({ kind: 'failed', failure, host: null, withdrawn: [], left: [] });
+  }
   if (standsWithOtherPlan(kept, order.planDigest)) {
     const failure: Failure = { code: 'RING_LOADED', facts: { ring: order.ring } };
     return finish({ kind: 'failed', failure, host: null, withdrawn: [], left: [] });
@@ -335,7 +345,8 @@ const unload = (load: LoadName, host: HostName): LoaderEffect => ({ kind: 'comma
 function markFailed(failing: Failing): LoaderStep {
   const { order, load, replayed, failure, host, withdrawn, left, isRefused } = failing;
   const wasTaken = !isRefused || withdrawn.length > 0;
-  const phase = left.length > 0 ? 'loading' : 'failed';
+  // One that was told again may have sessions: what is left of it is only ever taken down (E1).
+  const phase = left.length === 0 ? 'failed' : replayed ? 'unloading' : 'loading';
   return {
     state: { kind: 'marking-failed', order, load, replayed, failure, host, withdrawn, left, isRefused },
     effects: [left.length > 0 || wasTaken ? { kind: 'keep', load, phase } : { kind: 'restore', load }],

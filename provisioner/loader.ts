@@ -1,8 +1,10 @@
 /** The loader's shell: it carries out what `loaderStep` decides, and tells it what came of it. */
 import { P4Error } from '../protocol/errors.ts';
 import type { HostName } from '../protocol/ids.ts';
+import { failpoint } from './failpoint.ts';
 import { failureOf, type Failure } from './failure.ts';
 import { interruption } from './interrupt.ts';
+import { pointAfter, pointBefore } from './loader-failpoint.ts';
 import {
   beginLoad,
   loaderStep,
@@ -69,6 +71,8 @@ class LoaderShell {
   readonly #port: LoaderPort;
   readonly #calls = new Map<string, AbortController>();
   #state: LoaderState;
+  /** What was last given to be kept. */
+  #keeping = '';
   #finish: (outcome: LoadOutcome) => void = () => undefined;
   #break: (bug: unknown) => void = () => undefined;
 
@@ -82,9 +86,14 @@ class LoaderShell {
   }
 
   give(input: LoaderInput): void {
+    failpoint(pointAfter(input, this.#keeping) ?? '');
     const { state, effects } = loaderStep(this.#state, input);
     this.#state = state;
-    for (const effect of effects) this.#run(effect);
+    for (const effect of effects) {
+      if (effect.kind === 'keep') this.#keeping = effect.phase;
+      failpoint(pointBefore(effect) ?? '');
+      this.#run(effect);
+    }
   }
 
   #run(effect: LoaderEffect): void {

@@ -1,6 +1,6 @@
 /** OUTER's calls to one ring, at its head's agent, each with the ring's generation (G3) and a deadline. */
 import { P4Error } from '../protocol/errors.ts';
-import type { RingName, Generation } from '../protocol/ids.ts';
+import type { RingName, Generation, HostName } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
 import type {
   GatherEvent,
@@ -14,11 +14,34 @@ import type { AgentClient } from './agent-client.ts';
 
 /** A session held open by its lease. */
 export interface HeldSession extends SessionOpened {
+  /** Settles with the reason when the lease broke; never when it was let go, left or ended by the agent. */
+  readonly broken: Promise<P4Error>;
+  /** Settles when the agent ended the lease in order: somebody else has it now, or the session has ended. */
+  readonly passedOn: Promise<void>;
   /** Ends the lease, and with it the session and whatever runs in it. */
   letGo(): Promise<void>;
+  /** Ends the lease alone: the session and what runs in it stay for its time to linger. */
+  leave(): Promise<void>;
+}
+
+export interface SessionOrder {
+  /** How long the session stays without its lease; not at all unless it says. */
+  readonly lingerMs?: number;
+  /** One that stands, whose lease is taken up. */
+  readonly session?: number;
+  /** How long to wait for the answer; for ever unless it says. */
+  readonly answerMs?: number;
+}
+
+/** A request of the ring. Session 0 stands for whichever it belongs to. */
+export interface RequestPlace {
+  readonly session: number;
+  readonly request: number;
 }
 
 export type Submission = Omit<SubmitFields, 'ring' | 'generation'> & SubmitPrompt;
+
+type Lease = AsyncGenerator<SessionOpened, void, undefined>;
 
 export class RingCalls {
   readonly #client: AgentClient;
@@ -29,20 +52,43 @@ export class RingCalls {
     this.#ring = { ring, generation: generation.toString() };
   }
 
+  /** Where the ring's head is. */
+  get headHost(): HostName {
+    return this.#client.peer.host;
+  }
+
   /**
-   * Opens a session. It lasts until it is let go, this process ends or its connection is lost.
-   * @throws what the agent refuses; CANCELLED
+   * Opens a session, or takes up the lease of one that stands. It lasts until it is let go, or its lease has been gone for
+   * its time to linger: left, broken, or ended with this process.
+   * @throws what the agent refuses; RPC_TIMED_OUT, CANCELLED
    */
-  async openSession(signal: AbortSignal): Promise<HeldSession> {
+  async openSession(signal: AbortSignal, order: SessionOrder = {}): Promise<HeldSession> {
+    const { lingerMs = 0, session: standing = 0, answerMs = null } = order;
+    const ending = new AbortController();
     const lease = this.#client.stream(
       ['Outer', 'OpenSession'],
-      { ...this.#ring, lingerMs: 0 },
-      { deadlineMs: null, signal },
+      { ...this.#ring, lingerMs, session: standing },
+      { deadlineMs: null, signal: AbortSignal.any([signal, ending.signal]) },
     );
-    const opened = await lease.next();
-    if (opened.done === true) throw new P4Error('RPC_FAILED', { method: 'Outer.OpenSession', found: 'no session' });
-    const { session, contextTokens } = opened.value;
-    return { session, contextTokens, letGo: () => this.#letGo(lease, session) };
+    const opened = await this.#opened(lease, ending, answerMs);
+    const { session, contextTokens } = opened;
+    const isWanted = (): boolean => !signal.aborted && !ending.signal.aborted;
+    const ended = endOf(lease);
+    const broken = ended.then((error) => (error !== null && isWanted() ? error : new Promise<never>(() => undefined)));
+    const passedOn = ended.then((error) => (error === null ? undefined : new Promise<never>(() => undefined)));
+    const leave = async (): Promise<void> => {
+      ending.abort(new P4Error('CANCELLED', { by: 'its holder' }));
+      await ended;
+    };
+    const letGo = async (): Promise<void> => {
+      // Closed by name first: that is answered when it is done, while a lease just ends.
+      await this.closeSession(session).finally(leave);
+    };
+    return { session, contextTokens, broken, passedOn, letGo, leave };
+  }
+
+  async closeSession(session: number): Promise<void> {
+    await this.#client.call(['Outer', 'CloseSession'], { ...this.#ring, session }, { deadlineMs: limits.answerMs });
   }
 
   submit(submission: Submission, signal: AbortSignal): Promise<SubmitReply> {
@@ -52,20 +98,45 @@ export class RingCalls {
 
   /** What comes out, from the first token on. */
   gather(session: number, request: number, signal: AbortSignal): AsyncIterable<GatherEvent> {
-    const at = { ...this.#ring, session, request, from: 0 };
-    return this.#client.stream(['Outer', 'Gather'], at, { deadlineMs: null, signal });
+    return this.gatherFrom({ session, request, from: 0 }, signal);
+  }
+
+  /** What comes out, from the token with index `from` on, inclusive. */
+  gatherFrom(at: RequestPlace & { readonly from: number }, signal: AbortSignal): AsyncIterable<GatherEvent> {
+    return this.#client.stream(['Outer', 'Gather'], { ...this.#ring, ...at }, { deadlineMs: null, signal });
   }
 
   /** Answers when the receipts of all stages are there (S3). */
   settle(session: number, request: number, signal: AbortSignal): Promise<Settlement> {
-    const at = { ...this.#ring, session, request };
-    return this.#client.call(['Outer', 'Settle'], at, { deadlineMs: limits.settleMs, signal });
+    return this.settleWithin({ session, request }, limits.settleMs, signal);
   }
 
-  /** Closed by name first: that is answered when it is done, while a lease just ends. */
-  async #letGo(lease: AsyncGenerator<SessionOpened, void, undefined>, session: number): Promise<void> {
-    const at = { ...this.#ring, session };
-    await this.#client.call(['Outer', 'CloseSession'], at, { deadlineMs: limits.answerMs });
-    await lease.return();
+  /** @throws RPC_TIMED_OUT when the receipts have not come in time */
+  settleWithin(at: RequestPlace, deadlineMs: number, signal: AbortSignal): Promise<Settlement> {
+    return this.#client.call(['Outer', 'Settle'], { ...this.#ring, ...at }, { deadlineMs, signal });
+  }
+
+  async #opened(lease: Lease, ending: AbortController, answerMs: number | null): Promise<SessionOpened> {
+    const tooLate = (): void => {
+      ending.abort(new P4Error('RPC_TIMED_OUT', { host: this.headHost, method: 'Outer.OpenSession' }));
+    };
+    const late = answerMs === null ? undefined : setTimeout(tooLate, answerMs);
+    try {
+      const opened = await lease.next();
+      if (opened.done !== true) return opened.value;
+      throw new P4Error('RPC_FAILED', { method: 'Outer.OpenSession', found: 'no session' });
+    } finally {
+      clearTimeout(late);
+    }
+  }
+}
+
+/** Reads a lease to its end. @returns why it broke, `null` when the agent ended it */
+async function endOf(lease: Lease): Promise<P4Error | null> {
+  try {
+    for (;;) if ((await lease.next()).done === true) return null;
+  } catch (error) {
+    if (error instanceof P4Error) return error;
+    throw error;
   }
 }

@@ -17,7 +17,14 @@ import {
   type KeptGeneration,
 } from './generation-file.ts';
 import { unlessAborted } from './interrupt.ts';
-import { isStanding, standsWithOtherPlan, type AgentCommand, type LoadName, type LoadOutcome } from './loader-step.ts';
+import {
+  isHalfUnloaded,
+  isStanding,
+  standsWithOtherPlan,
+  type AgentCommand,
+  type LoadName,
+  type LoadOutcome,
+} from './loader-step.ts';
 import { runLoader, type CommandOrder, type LoaderPort } from './loader.ts';
 import { requireFit, type HostNeed, type StageLimit } from './fleet-fit.ts';
 import { checkPlanFits, ringHosts, type OpenedPlan } from './opened-plan.ts';
@@ -53,6 +60,7 @@ export async function loadRing(order: RingLoadOrder, context: CommandContext): P
   const { model, descriptions } = await checkedModel(order, context);
   const kept = await readGeneration(state, plan.ring);
   // Before minutes are spent on slices that cannot be loaded.
+  if (isHalfUnloaded(kept)) throw new P4Error('RING_HALF_UNLOADED', { ring: plan.ring });
   if (standsWithOtherPlan(kept, digest)) throw new P4Error('RING_LOADED', { ring: plan.ring });
   const parts = await ringParts(order, signal);
   await requireName(order, kept, parts);

@@ -8,14 +8,15 @@ import { replaysOf, type HostStatus, type KnownLoad } from './ring-replay.ts';
 const text =
   'ring: tale\nmodel: m.gguf\ncontext: 512\nsessions: 2\nstages: [{ host: ant, layers: 0-1 }, { host: bee, layers: 2-4 }]\n';
 
-function known(loadId: string): KnownLoad {
+function known(loadId: string, phase: KnownLoad['phase'] = 'ready'): KnownLoad {
   const reading = parsePlan(text, 'plan.yaml');
   assert.ok(reading.kind !== 'faults', JSON.stringify(reading));
-  return { plan: reading.plan, planFile: "/home/ada/the plan's.yaml", loadId };
+  return { plan: reading.plan, planFile: "/home/ada/the plan's.yaml", loadId, phase };
 }
 
 const part = (phase: string): RingStatus => ({
-  ...{ ring: 'tale', phase, reason: '', loadId: 'a', planDigest: '', nodes: [], links: [], head: null },
+  ...{ ring: 'tale', phase, reason: '', suspendedMs: '0', loadId: 'a', planDigest: '' },
+  ...{ nodes: [], links: [], head: null },
 });
 
 const says = (host: string, ...rings: readonly RingStatus[]): HostStatus => {
@@ -24,7 +25,11 @@ const says = (host: string, ...rings: readonly RingStatus[]): HostStatus => {
 };
 
 test('a host that was rebooted has empty nodes, and the command replays the load', () => {
-  const [replay, ...others] = replaysOf([known('a')], [says('ant', part('lost')), says('bee', part('claimed'))], null);
+  const [replay, ...others] = replaysOf(
+    [known('a')],
+    [says('ant', part('suspended')), says('bee', part('claimed'))],
+    null,
+  );
   assert.deepEqual(others, []);
   assert.equal(replay?.command, `npm run load -- '/home/ada/the plan'\\''s.yaml'`);
   assert.deepEqual(
@@ -39,7 +44,7 @@ test('a state folder that commands do not find by themselves is named', () => {
 });
 
 test('a host that was installed anew does not even hold the name of the ring', () => {
-  const [replay] = replaysOf([known('a')], [says('ant', part('lost')), says('bee')], null);
+  const [replay] = replaysOf([known('a')], [says('ant', part('suspended')), says('bee')], null);
   assert.deepEqual(
     replay?.empty.map(({ node }) => node),
     [1],
@@ -54,6 +59,17 @@ test('nothing is to be replayed where all is well, another load has the name, or
     [],
     'it is being loaded',
   );
+  assert.deepEqual(
+    replaysOf([known('a')], [says('ant', part('suspended')), says('bee', part('suspended'))], null),
+    [],
+    'agents that know its generation load it again by themselves',
+  );
   assert.deepEqual(replaysOf([known('a')], [], null), []);
   assert.deepEqual(replaysOf([known('a')], [says('ant', part('ready'))], null), [], 'bee does not answer');
+});
+
+test('what an unload that was cut short has left is taken down by an unload, never loaded again', () => {
+  const [left] = replaysOf([known('a', 'unloading')], [says('ant', part('ready')), says('bee')], null);
+  assert.deepEqual([left?.aim, left?.command], ['gone', `npm run unload -- '/home/ada/the plan'\\''s.yaml'`]);
+  assert.deepEqual(replaysOf([known('a', 'unloading')], [says('ant'), says('bee')], null), [], 'nothing is left');
 });

@@ -1,9 +1,10 @@
 /**
- * Rings that lost a part and that this operator loaded: what of them is empty, and the command that replays the load (R2,
- * G6). Pure.
+ * Rings that lost a part which no agent can load again, and that this operator loaded: what of them is empty, and the
+ * command that replays the load (R2, G6). Pure.
  */
 import type { NodeStatus, RingStatus, StatusReply } from '../protocol/messages.ts';
 import type { Plan } from '../protocol/plan.ts';
+import { isHalfUnloaded, type KeptPhase } from './loader-step.ts';
 import { shellWords } from './ssh/shell-quoting.ts';
 
 /** What is kept of a load, as far as it matters here. */
@@ -12,10 +13,13 @@ export interface KnownLoad {
   /** Absolute. */
   readonly planFile: string;
   readonly loadId: string;
+  readonly phase: KeptPhase;
 }
 
 export interface Replay {
   readonly ring: string;
+  /** Whether the command has the ring ready again, or what an unload left of it gone. */
+  readonly aim: 'ready' | 'gone';
   /** The stages of hosts that hold nothing of the ring but its name, or not even that. */
   readonly empty: readonly NodeStatus[];
   /** A command line as it is typed in the checkout. */
@@ -43,22 +47,24 @@ export function replaysOf(
     // Another load has the name, or none has: nothing is there to be replayed. Or it is being loaded.
     if (standing.length === 0 || standing.some(({ phase }) => phase === 'loading')) return [];
     const hosts = new Set(load.plan.stages.map(({ host }): string => host));
-    const isLost = answers.some(({ host }) => hosts.has(host) && isGone(parts.get(host) ?? null));
-    if (!isLost) return [];
+    const isHalf =
+      isHalfUnloaded(load) || answers.some(({ host }) => hosts.has(host) && isEmpty(parts.get(host) ?? null));
+    if (!isHalf) return [];
     const { ring, stages } = load.plan;
+    const aim = isHalfUnloaded(load) ? 'gone' : 'ready';
     const empty = stages.filter(({ host }) => parts.has(host) && isEmpty(parts.get(host) ?? null)).map(emptyNode);
     const words = [load.planFile, ...(state === null ? [] : ['--state', state])];
-    return [{ ring, empty, command: `npm run load -- ${shellWords(...words)}` }];
+    return [{ ring, aim, empty, command: `npm run ${commands[aim]} -- ${shellWords(...words)}` }];
   });
 }
+
+const commands: Readonly<Record<Replay['aim'], string>> = { ready: 'load', gone: 'unload' };
 
 const partOf = ({ plan, loadId }: KnownLoad, { rings }: StatusReply): RingStatus | null =>
   rings.find((part) => part.ring === plan.ring && part.loadId === loadId) ?? null;
 
 /** R2: its stages ended with the agent or the machine. */
 const isEmpty = (part: RingStatus | null): boolean => part === null || part.phase === 'claimed';
-
-const isGone = (part: RingStatus | null): boolean => isEmpty(part) || part?.phase === 'lost';
 
 const emptyNode = ({ index, host, layers }: Plan['stages'][number]): NodeStatus => ({
   ...{ node: index, host, firstLayer: layers.first, lastLayer: layers.last, state: 'empty', reason: '', pid: 0 },

@@ -1,16 +1,22 @@
 /**
- * One prompt answered by a ring, from the open of its session to its settlement.
+ * One prompt answered by a ring, from the open of its session to its settlement; or an earlier one read to its end.
  *
  * However it ends (an error, Ctrl-C, a reader that went away), the session is closed before this returns, and what runs in
- * it is cancelled, as far as the agent still answers.
+ * it is cancelled, as far as the agent still answers. Two things leave it as it is, to linger and be taken up again: a
+ * connection that did not come back in time, and a reader of an earlier request who leaves before its end.
  */
 import { performance } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
 
-import { assert } from '../protocol/assert.ts';
 import { P4Error } from '../protocol/errors.ts';
-import type { GatheredEnd, GatheredToken, SettledStage } from '../protocol/messages.ts';
+import { limits } from '../protocol/limits.ts';
+import type { GatheredEnd, SettledStage, Settlement, SubmitReply } from '../protocol/messages.ts';
 import type { Sampling } from '../protocol/sampling.ts';
-import type { HeldSession, RingCalls, Submission } from './ring-calls.ts';
+import { interruption } from './interrupt.ts';
+import { RequestReader } from './request-reader.ts';
+import { isCutShort, mayPass, type ReadingNews } from './request-reading.ts';
+import type { RequestPlace, RingCalls, Submission } from './ring-calls.ts';
+import { SessionLease } from './session-lease.ts';
 import type { TokenTimes } from './stage-work.ts';
 
 export type Prompt =
@@ -28,47 +34,121 @@ export interface RequestOrder {
 }
 
 /** What a caller is told while the request runs, in order. */
-export type RequestNews =
-  | { readonly kind: 'submitted'; readonly promptTokens: number; readonly contextTokens: number }
-  | { readonly kind: 'token'; readonly token: GatheredToken };
+export type RequestNews = RequestSubmitted | ReadingNews;
+
+export interface RequestSubmitted {
+  readonly kind: 'submitted';
+  readonly session: number;
+  readonly request: number;
+  readonly promptTokens: number;
+  readonly contextTokens: number;
+}
 
 export interface RequestResult {
   readonly end: GatheredEnd;
-  /** The receipts of all stages, in ring order. */
+  /** Whether all receipts are there; those of a ring that is suspended are given when it is back. */
+  readonly isSettled: boolean;
+  /** The receipts of all stages, in ring order; none before it is settled. */
   readonly stages: readonly SettledStage[];
   readonly emitted: number;
   readonly times: TokenTimes;
 }
 
-export interface RequestRun {
+interface RingRun {
   readonly ring: RingCalls;
-  readonly order: RequestOrder;
   readonly signal: AbortSignal;
   readonly onNews: (news: RequestNews) => void;
+  /** How long to go on without a connection to the head's agent: not at all unless it says. */
+  readonly deadlineMs?: number;
 }
 
-/** @throws what the agent refuses or the connection fails with; CANCELLED */
+export interface RequestRun extends RingRun {
+  readonly order: RequestOrder;
+}
+
+export interface ResumedRun extends RingRun {
+  readonly request: number;
+  /** Index of the first token that is wanted. */
+  readonly from: number;
+}
+
+/** @throws what the agent refuses or the connection fails with; REQUEST_CUT_OFF, CANCELLED */
 export async function runRequest(run: RequestRun): Promise<RequestResult> {
-  const session = await run.ring.openSession(run.signal);
+  const lease = await SessionLease.open(leaseOrder(run));
   try {
-    return await answered(run, session);
-  } finally {
-    await session.letGo().catch(onlyRefused);
+    const result = await answered(run, lease);
+    await lease.letGo();
+    return result;
+  } catch (error) {
+    // What was cut off may be read on by another command.
+    await (error instanceof P4Error && error.code === 'REQUEST_CUT_OFF' ? lease.leave() : lease.letGo());
+    throw error;
   }
 }
 
-async function answered(run: RequestRun, { session, contextTokens }: HeldSession): Promise<RequestResult> {
-  const { ring, order, signal, onNews } = run;
-  const submittedMs = performance.now();
-  const { request, promptTokens } = await ring.submit(submission(order, session, contextTokens), signal);
-  onNews({ kind: 'submitted', promptTokens, contextTokens });
-  const { end, times } = await gathered(run, { session, request, submittedMs });
-  const settlement = await ring.settle(session, request, signal);
-  assert(settlement.state === 'settled', 'a request that has ended is settled');
-  return { end, stages: settlement.stages, emitted: settlement.emitted, times };
+/** Reads a request that exists, in its client's place. @throws as `runRequest`; REQUEST_UNKNOWN, REQUEST_EXPIRED */
+export async function resumeRequest(run: ResumedRun): Promise<RequestResult> {
+  const { ring, request, from, signal } = run;
+  const of = { session: 0, request };
+  const { state, session } = await settledRequest({ ring, of, withinMs: limits.receiptsMs }, signal);
+  // A session without a lease is closed with what runs in it: whoever reads keeps it from that.
+  const lease = await SessionLease.takeUp(leaseOrder(run), state === 'settled' ? 0 : session);
+  try {
+    const reader = new RequestReader({ ...run, lease, from, deadlineMs: run.deadlineMs ?? 0 });
+    const end = await reader.read(request);
+    const result = { end, ...(await settlement(run, end, of)), times: unknownTimes };
+    await lease.letGo();
+    return result;
+  } catch (error) {
+    await lease.leave();
+    throw error;
+  }
 }
 
-const submission = (order: RequestOrder, session: number, contextTokens: number): Submission => ({
+/** Tokens that were there before they were asked for say nothing about the ring's speed. */
+const unknownTimes: TokenTimes = { submittedMs: 0, firstMs: null, lastMs: null, tokens: 0 };
+
+const leaseOrder = ({ ring, deadlineMs = 0, signal }: RingRun) => ({ ring, lingerMs: deadlineMs, signal });
+
+async function answered(run: RequestRun, lease: SessionLease): Promise<RequestResult> {
+  let times: TokenTimes = { submittedMs: performance.now(), firstMs: null, lastMs: null, tokens: 0 };
+  const onNews = (news: ReadingNews): void => {
+    if (news.kind === 'token') {
+      const now = performance.now();
+      times = { ...times, firstMs: times.firstMs ?? now, lastMs: now, tokens: times.tokens + 1 };
+    }
+    run.onNews(news);
+  };
+  const reader = new RequestReader({ ...run, lease, onNews, from: 0, deadlineMs: run.deadlineMs ?? 0 });
+  const { request, promptTokens } = await submitted(run, lease, reader);
+  const { session, contextTokens } = lease;
+  run.onNews({ kind: 'submitted', session, request, promptTokens, contextTokens });
+  const end = await reader.read(request);
+  return { end, ...(await settlement(run, end, { session, request })), times };
+}
+
+/**
+ * Whether an agent took a submission that was cut short is not known: it is made again in another session, and the former
+ * one is closed first, so that the prompt is answered once.
+ */
+async function submitted(
+  { ring, order, signal }: RequestRun,
+  lease: SessionLease,
+  reader: RequestReader,
+): Promise<SubmitReply> {
+  try {
+    return await ring.submit(submission(order, lease), signal);
+  } catch (error) {
+    if (!(error instanceof P4Error) || !isCutShort(error)) throw error;
+    await reader.outlast(error);
+    return reader.whileLasting(async () => {
+      await lease.renew();
+      return ring.submit(submission(order, lease), signal);
+    });
+  }
+}
+
+const submission = (order: RequestOrder, { session, contextTokens }: SessionLease): Submission => ({
   session,
   parseSpecial: order.parseSpecial,
   sampling: JSON.stringify(order.sampling),
@@ -81,37 +161,50 @@ const submission = (order: RequestOrder, session: number, contextTokens: number)
     : { prompt: 'tokens', tokens: { ids: order.prompt.ids } }),
 });
 
-interface Gathering {
-  readonly session: number;
-  readonly request: number;
-  readonly submittedMs: number;
-}
+type Settled = Pick<RequestResult, 'isSettled' | 'stages' | 'emitted'>;
 
-async function gathered(run: RequestRun, at: Gathering): Promise<{ end: GatheredEnd; times: TokenTimes }> {
-  let times: TokenTimes = { submittedMs: at.submittedMs, firstMs: null, lastMs: null, tokens: 0 };
-  for await (const event of run.ring.gather(at.session, at.request, run.signal)) {
-    switch (event.event) {
-      case 'token': {
-        const now = performance.now();
-        assert(event.token.index === times.tokens, 'tokens come in order, each once');
-        times = { ...times, firstMs: times.firstMs ?? now, lastMs: now, tokens: times.tokens + 1 };
-        run.onNews({ kind: 'token', token: event.token });
-        break;
-      }
-      case 'end':
-        return { end: event.end, times };
-      case undefined:
-        break;
-    }
+/**
+ * Of a request that has ended. Its text is told already: whatever keeps its receipts from coming now is no failure of it,
+ * and those of a ring that is lost are not waited for.
+ */
+async function settlement({ ring, signal }: RingRun, end: GatheredEnd, of: RequestPlace): Promise<Settled> {
+  const notSettled: Settled = { isSettled: false, stages: [], emitted: end.completionTokens };
+  if (end.reason === 'ring-lost' || end.reason === 'journal-failed') return notSettled;
+  try {
+    const { state, stages, emitted } = await settledRequest({ ring, of, withinMs: limits.receiptsMs }, signal);
+    return state === 'settled' ? { isSettled: true, stages, emitted } : notSettled;
+  } catch (error) {
+    if (!signal.aborted && error instanceof P4Error && mayPass(error)) return notSettled;
+    throw error;
   }
-  throw new P4Error('RPC_FAILED', {
-    method: 'Gather',
-    found: 'the end of the stream',
-    expected: 'the end of the request',
-  });
 }
 
-/** Why the request ended is what to report: an agent that refuses or is gone has no session left to end. */
-function onlyRefused(error: unknown): void {
-  if (!(error instanceof P4Error)) throw error;
+export interface SettleOrder {
+  readonly ring: RingCalls;
+  readonly of: RequestPlace;
+  /** How long to wait for receipts that are on their way. */
+  readonly withinMs: number;
 }
+
+/**
+ * Asks for a request's settlement until its receipts are there, or the time is over.
+ * @returns the latest answer: `running` at once, `ending` when the time is over
+ * @throws what the agent refuses: REQUEST_UNKNOWN, REQUEST_EXPIRED; CANCELLED
+ */
+export async function settledRequest({ ring, of, withinMs }: SettleOrder, signal: AbortSignal): Promise<Settlement> {
+  const endsAtMs = performance.now() + withinMs;
+  const leftMs = (): number => endsAtMs - performance.now();
+  for (;;) {
+    const answer = await ring.settleWithin(of, Math.max(1, leftMs()), signal).catch((error: unknown) => {
+      // An agent that has the request but not yet its receipts may wait for them before it answers.
+      if (error instanceof P4Error && error.code === 'RPC_TIMED_OUT') return stillEnding;
+      throw error;
+    });
+    if (answer.state !== 'ending' || leftMs() <= 0) return answer;
+    await delay(limits.settlePollMs, undefined, { signal }).catch((error: unknown) => {
+      throw signal.aborted ? interruption(signal) : error;
+    });
+  }
+}
+
+const stillEnding: Settlement = { state: 'ending', reason: '', stages: [], emitted: 0, session: 0 };

@@ -40,7 +40,7 @@ type Kept = Pick<KeptGeneration, 'loadId' | 'slices' | 'phase'> & {
 };
 
 /** A ring that was unloaded, or never came to stand, keeps its generation file, and no slices. */
-const holdsSlices = ({ phase }: Kept): boolean => phase === 'loading' || phase === 'ready';
+const holdsSlices = ({ phase }: Kept): boolean => phase === 'loading' || phase === 'ready' || phase === 'unloading';
 
 export function judgeSlices(places: readonly SlicePlace[], kept: readonly Kept[]): readonly JudgedSlice[] {
   const read = places.filter((place) => place.kind === 'read');

@@ -8,12 +8,12 @@ import type { Plan } from '../protocol/plan.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
 import { FleetConnection } from './fleet-connection.ts';
 import { commandWays } from './fleet-ways.ts';
-import { readGeneration, readGenerations } from './generation-file.ts';
+import { readGeneration, readGenerations, type KeptGeneration } from './generation-file.ts';
 import { openPlan, ringHosts } from './opened-plan.ts';
 import { replaysOf, type Replay } from './ring-replay.ts';
 import { chosenState, stateOptionText } from './state-option.ts';
 import type { StateFolder } from './state-folder.ts';
-import { isAllReady, statusLines, type HostAnswer } from './status-table.ts';
+import { isAllReady, mergedRings, statusLines, type HostAnswer, type KnownRings } from './status-table.ts';
 
 interface StatusOptions {
   readonly state?: string;
@@ -44,9 +44,14 @@ async function status(plan: Plan | null, state: StateFolder, { terminal, signal 
     const hosts = plan === null ? fleet.hosts : ringHosts(plan);
     const answers = await Promise.all(hosts.map((host) => ask(fleet, { host, ring: plan?.ring ?? '', signal })));
     signal.throwIfAborted();
-    const isReady = isAllReady(answers) && (plan === null || isLoaded(answers));
-    const replays = await replaysKnown(plan, answers, state);
-    terminal.line(statusLines(answers, plan?.ring ?? null, new Map(replays.map((one) => [one.ring, one]))).join('\n'));
+    const loads = await knownLoads(plan, state);
+    const replays = replaysKnown(loads, answers, state);
+    const known: KnownRings = {
+      replays: new Map(replays.map((one) => [one.ring, one])),
+      hosts: new Map(loads.map((load) => [load.plan.ring, ringHosts(load.plan)])),
+    };
+    const isReady = isAllReady(answers, known) && (plan === null || isLoaded(answers));
+    terminal.line(statusLines(answers, plan?.ring ?? null, known).join('\n'));
     for (const { host, address, answer } of answers) {
       terminal.event({
         event: 'agent',
@@ -57,8 +62,17 @@ async function status(plan: Plan | null, state: StateFolder, { terminal, signal 
           : { error: { code: answer.error.code, facts: answer.error.facts } }),
       });
     }
-    for (const { ring, empty, command } of replays) {
-      terminal.event({ event: 'replay', ring, emptyNodes: empty.map(({ node }) => node), command });
+    for (const { ring, parts, health } of mergedRings(answers, known)) {
+      const reasons = parts.filter(({ reason }) => reason !== '').map(({ host, reason }) => ({ host, reason }));
+      terminal.event({ event: 'ring', ring, ...health, reasons });
+    }
+    for (const { ring, aim, empty, command } of replays) {
+      terminal.event({
+        event: aim === 'ready' ? 'replay' : 'half-unloaded',
+        ring,
+        emptyNodes: empty.map(({ node }) => node),
+        command,
+      });
     }
     terminal.event({ event: 'status', ready: isReady && replays.length === 0 });
     return isReady && replays.length === 0 ? 0 : notReadyExit;
@@ -70,20 +84,23 @@ async function status(plan: Plan | null, state: StateFolder, { terminal, signal 
 const isLoaded = (answers: readonly HostAnswer[]): boolean =>
   answers.every(({ answer }) => answer.kind === 'status' && answer.status.rings.length > 0);
 
-async function replaysKnown(
-  plan: Plan | null,
-  answers: readonly HostAnswer[],
-  state: StateFolder,
-): Promise<readonly Replay[]> {
+/** Loads of this operator that stand, or whose loading or unloading was cut short and may be tried again. */
+async function knownLoads(plan: Plan | null, state: StateFolder): Promise<readonly KeptGeneration[]> {
   const known =
     plan === null
       ? await readGenerations(state)
       : [await readGeneration(state, plan.ring)].filter((kept) => kept !== null);
+  return known.filter(({ phase }) => phase === 'ready' || phase === 'loading' || phase === 'unloading');
+}
+
+function replaysKnown(
+  loads: readonly KeptGeneration[],
+  answers: readonly HostAnswer[],
+  state: StateFolder,
+): readonly Replay[] {
   const said = answers.flatMap(({ host, answer }) =>
     answer.kind === 'status' ? [{ host, status: answer.status }] : [],
   );
-  // A replay that did not get through is one to be tried again.
-  const loads = known.filter(({ phase }) => phase === 'ready' || phase === 'loading');
   return replaysOf(loads, said, state.root === chosenState(undefined).root ? null : state.root);
 }
 

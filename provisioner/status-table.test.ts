@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
 import { P4Error } from '../protocol/errors.ts';
-import type { NodeStatus, RingStatus, StatusReply } from '../protocol/messages.ts';
+import type { JournalStatus, NodeStatus, RingStatus, StatusReply } from '../protocol/messages.ts';
 import { isAllReady, statusLines, type HostAnswer } from './status-table.ts';
 
 const node = (index: number, host: string, change: Partial<NodeStatus> = {}): NodeStatus => ({
@@ -12,12 +12,15 @@ const node = (index: number, host: string, change: Partial<NodeStatus> = {}): No
 });
 
 const ring = (phase: string, nodes: readonly NodeStatus[], change: Partial<RingStatus> = {}): RingStatus => ({
-  ...{ ring: 'tale', phase, reason: '', loadId: '', planDigest: '', nodes, links: [], head: null, ...change },
+  ...{ ring: 'tale', phase, reason: '', suspendedMs: '0', loadId: '', planDigest: '' },
+  ...{ nodes, links: [], head: null, ...change },
 });
 
 const head = { sessionsOpen: 1, sessionsLimit: 4, requestsRunning: 1, requestsFinished: '2', tokensEmitted: '30' };
 
-const answer = (host: string, ...rings: readonly RingStatus[]): HostAnswer => {
+const answer = (host: string, ...rings: readonly RingStatus[]): HostAnswer => says(host, rings);
+
+const says = (host: string, rings: readonly RingStatus[], journalChange: Partial<JournalStatus> = {}): HostAnswer => {
   const agent = {
     host,
     version: '',
@@ -29,7 +32,7 @@ const answer = (host: string, ...rings: readonly RingStatus[]): HostAnswer => {
     addressMissing: '',
     ...{ memoryAvailableBytes: '0', slicesFreeBytes: '0' },
   };
-  const journal = { state: 'open', records: '3', bytes: '28700' };
+  const journal = { state: 'open', records: '3', bytes: '28700', reason: '', ...journalChange };
   const status: StatusReply = { agent, rings, journal, cpuSeconds: 0, residentBytes: '90000000' };
   return { host, address: '127.0.0.1:7400', answer: { kind: 'status', status } };
 };
@@ -77,7 +80,7 @@ describe('a status', () => {
   });
 
   test('tells why something is lost below the table, not in it', () => {
-    const lost = ring('lost', [node(0, 'ant', { state: 'lost', reason: 'STAGE_LOST, exit SIGKILL', pid: 0 })], {
+    const lost = ring('suspended', [node(0, 'ant', { state: 'lost', reason: 'STAGE_LOST, exit SIGKILL', pid: 0 })], {
       head,
     });
     const lines = statusLines([answer('ant', lost)], null);
@@ -90,8 +93,38 @@ describe('a status', () => {
     assert.ok(isAllReady([answer('ant')]), 'no ring is no trouble');
     assert.ok(!isAllReady([...both, silent]));
     assert.ok(!isAllReady([answer('bee', ring('linked', [node(1, 'bee')]))]), 'a ring without its head');
-    for (const phase of ['claimed', 'loading', 'loaded', 'linked', 'lost', 'ending']) {
+    for (const phase of ['claimed', 'loading', 'loaded', 'linking', 'linked', 'probing', 'suspended', 'ending']) {
       assert.ok(!isAllReady([answer('ant', ring(phase, [node(0, 'ant')], { head }))]), phase);
     }
+  });
+
+  test('calls a ring degraded that lost a part, with the reason and for how long', () => {
+    const reason = 'STAGE_LOST: stage 1 on host bee has ended, SIGKILL';
+    const suspended = ring('suspended', [node(0, 'ant')], { head, reason, suspendedMs: '12400' });
+    const lines = statusLines([answer('ant', suspended), answer('bee', ring('suspended', [node(1, 'bee')]))], null);
+    assert.ok(lines.includes('Ring tale: degraded for 12 s: suspended on ant, suspended on bee'), lines.join('\n'));
+    assert.ok(lines.includes(`  suspended on ant: ${reason}`));
+    const claimed = [both[0] ?? silent, answer('bee', ring('claimed', []))];
+    assert.ok(statusLines(claimed, null).includes('Ring tale: degraded: ready on ant, claimed on bee'));
+    assert.ok(!isAllReady(claimed), 'what the head does not know yet');
+  });
+
+  test('calls a ring degraded whose host does not answer or holds nothing of it, where that is known here', () => {
+    const known = { replays: new Map(), hosts: new Map([['tale', ['ant', 'bee']]]) };
+    const absent = statusLines([both[0] ?? silent, silent], null, known);
+    assert.ok(absent.includes('Ring tale: degraded: ready on ant, no answer from bee'), absent.join('\n'));
+    const bare = [both[0] ?? silent, answer('bee')];
+    assert.ok(statusLines(bare, null, known).includes('Ring tale: degraded: ready on ant, nothing on bee'));
+    assert.ok(!isAllReady(bare, known));
+    const loading = [answer('ant', ring('loading', [node(0, 'ant')])), answer('bee')];
+    assert.ok(statusLines(loading, null, known).includes('Ring tale: loading on ant, nothing on bee'));
+  });
+
+  test('shows a journal that cannot be written, and why, and is not ready then', () => {
+    const full = says('ant', [], { state: 'failed', reason: 'JOURNAL_WRITE_FAILED: no space left' });
+    const lines = statusLines([full], null);
+    const said = lines.at(-1) ?? '';
+    assert.match(said, /^ant: its journal is failed: JOURNAL_WRITE_FAILED: no space left; nothing new is admitted/);
+    assert.ok(!isAllReady([full]));
   });
 });

@@ -1,7 +1,8 @@
 /** What agents say of themselves, as text for people. Values in, lines out. */
 import type { RingName } from '../protocol/ids.ts';
-import type { NodeStatus, RingStatus, StatusReply } from '../protocol/messages.ts';
+import type { JournalStatus, NodeStatus, StatusReply } from '../protocol/messages.ts';
 import type { P4Error } from '../protocol/errors.ts';
+import { healthText, ringHealth, type RingHealth, type RingPart } from './ring-health.ts';
 import type { Replay } from './ring-replay.ts';
 import { bytesText, tableLines, type Column } from './text-table.ts';
 
@@ -26,25 +27,36 @@ const linkColumns = [
   ...[right('ack p50'), right('ack p99'), right('ON THE WAY')],
 ];
 
+/** What this operator knows of rings besides what agents say. */
+export interface KnownRings {
+  /** What can be loaded again, by ring. */
+  readonly replays: ReadonlyMap<string, Replay>;
+  /** The hosts that each ring was loaded on from here. */
+  readonly hosts: ReadonlyMap<string, readonly string[]>;
+}
+
+export const nothingKnown: KnownRings = { replays: new Map(), hosts: new Map() };
+
 /**
  * The whole page: the hosts, then each ring with its nodes and links.
  * @param asked the one ring that was asked about, `null` for all
- * @param replays what this operator can load again, by ring
  */
 export function statusLines(
   answers: readonly HostAnswer[],
   asked: RingName | null,
-  replays: ReadonlyMap<string, Replay> = new Map(),
+  known: KnownRings = nothingKnown,
 ): readonly string[] {
-  const rings = mergedRings(answers);
+  const rings = mergedRings(answers, known);
   const problems = answers.flatMap(({ host, answer }) =>
-    answer.kind === 'error' ? ['', `${host}: ${answer.error.message}`] : missingLines(host, answer.status),
+    answer.kind === 'error'
+      ? ['', `${host}: ${answer.error.message}`]
+      : [...missingLines(host, answer.status), ...journalLines(host, answer.status)],
   );
   return [
     ...tableLines(hostColumns, answers.map(hostRow)),
     ...(rings.length === 0
       ? ['', noRingLine(answers, asked)]
-      : rings.flatMap((ring) => ['', ...ringLines(ring, replays.get(ring.ring) ?? null)])),
+      : rings.flatMap((ring) => ['', ...ringLines(ring, known.replays.get(ring.ring) ?? null)])),
     ...problems,
   ];
 }
@@ -64,14 +76,23 @@ function missingLines(host: string, { agent }: StatusReply): readonly string[] {
   return ['', `${host}: its advertised address ${missing} is not its own any more: give it back, or deploy again`];
 }
 
-/** Whether every agent answers and every ring is ready on all of its hosts. */
-export const isAllReady = (answers: readonly HostAnswer[]): boolean =>
+/** J8: what is admitted already goes on; nothing new is. */
+function journalLines(host: string, { journal }: StatusReply): readonly string[] {
+  if (journal === null || isWritten(journal)) return [];
+  const why = journal.reason === '' ? '' : `: ${journal.reason}`;
+  return ['', `${host}: its journal is ${journal.state}${why}; nothing new is admitted until it can be written again`];
+}
+
+const isWritten = (journal: JournalStatus | null): boolean => journal === null || journal.state === 'open';
+
+/** Whether every agent answers and admits, and a token can go round every ring. */
+export const isAllReady = (answers: readonly HostAnswer[], known: KnownRings = nothingKnown): boolean =>
   answers.every(
     ({ answer }) =>
       answer.kind === 'status' &&
       (answer.status.agent?.addressMissing ?? '') === '' &&
-      answer.status.rings.every(({ phase }) => phase === 'ready' || phase === 'linked'),
-  ) && mergedRings(answers).every(({ parts }) => parts.some(({ head, phase }) => head !== null && phase === 'ready'));
+      isWritten(answer.status.journal),
+  ) && mergedRings(answers, known).every(({ health }) => health.word === 'ready');
 
 function hostRow({ host, address, answer }: HostAnswer): readonly string[] {
   if (answer.kind === 'error') return [host, address, answer.error.code, '', '', ''];
@@ -83,33 +104,32 @@ function hostRow({ host, address, answer }: HostAnswer): readonly string[] {
 }
 
 /** One ring as its agents see it, each its own part. */
-interface MergedRing {
+export interface MergedRing {
   readonly ring: string;
-  readonly parts: readonly (RingStatus & { readonly host: string })[];
+  readonly parts: readonly RingPart[];
+  readonly health: RingHealth;
 }
 
-function mergedRings(answers: readonly HostAnswer[]): readonly MergedRing[] {
+export function mergedRings(answers: readonly HostAnswer[], known: KnownRings): readonly MergedRing[] {
+  const silent = answers.filter(({ answer }) => answer.kind === 'error').map(({ host }) => host);
   const parts = answers.flatMap(({ host, answer }) =>
     answer.kind === 'status' ? answer.status.rings.map((ring) => ({ ...ring, host })) : [],
   );
   const names = [...new Set(parts.map(({ ring }) => ring))].sort();
-  return names.map((ring) => ({ ring, parts: parts.filter((part) => part.ring === ring) }));
+  return names.map((ring) => {
+    const own = parts.filter((part) => part.ring === ring);
+    return { ring, parts: own, health: ringHealth(own, { loadedOn: known.hosts.get(ring) ?? [], silent }) };
+  });
 }
 
-function ringLines({ ring, parts }: MergedRing, replay: Replay | null): readonly string[] {
-  // A part without the head is as far as it can be when it is linked.
-  const isReady =
-    parts.some(({ head }) => head !== null) &&
-    parts.every(({ head, phase }) => phase === (head === null ? 'linked' : 'ready'));
-  const hosts = parts.map(({ host }) => host).join(', ');
-  const phases = isReady ? [`ready on ${hosts}`] : parts.map(({ host, phase }) => `${phase} on ${host}`);
+function ringLines({ ring, parts, health }: MergedRing, replay: Replay | null): readonly string[] {
   const nodes = [...parts.flatMap((part) => part.nodes), ...(replay?.empty ?? [])].sort(
     (one, other) => one.node - other.node,
   );
   const links = parts.flatMap((part) => part.links).sort((one, other) => one.source - other.source);
   const heads = parts.flatMap(({ head }) => (head === null ? [] : [head]));
   return [
-    `Ring ${ring}: ${phases.join(', ')}`,
+    `Ring ${ring}: ${healthText(parts, health)}`,
     ...heads.map(
       (head) =>
         `  ${head.sessionsOpen} of ${head.sessionsLimit} sessions open, ${head.requestsRunning} requests running, ` +
@@ -117,7 +137,7 @@ function ringLines({ ring, parts }: MergedRing, replay: Replay | null): readonly
     ),
     ...indented(tableLines(nodeColumns, nodes.map(nodeRow))),
     ...reasonLines(parts, nodes),
-    ...(replay === null ? [] : [`  to have it ready again: ${replay.command}`]),
+    ...(replay === null ? [] : [`  to have it ${replay.aim === 'ready' ? 'ready again' : 'gone'}: ${replay.command}`]),
     ...(links.length === 0
       ? []
       : indented(

@@ -40,6 +40,11 @@ export class Terminal {
     return this.#out.isTTY === true;
   }
 
+  /** Whether somebody sees at once what stands beside the result. */
+  get isNoticed(): boolean {
+    return this.#err.isTTY === true;
+  }
+
   /** One or more lines of a result; nothing with `--json`. */
   line(text = ''): void {
     if (this.mode === 'json') return;

@@ -5,6 +5,7 @@ import { P4Error } from '../protocol/errors.ts';
 import type { HostName } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
+import { failpoint } from './failpoint.ts';
 import { FleetConnection } from './fleet-connection.ts';
 import { commandWays } from './fleet-ways.ts';
 import { keepGeneration, knownGeneration, type KeptGeneration } from './generation-file.ts';
@@ -41,9 +42,10 @@ async function unload(planPath: string, state: StateFolder, { terminal, signal }
   const { plan } = await openPlan(planPath);
   const { ring } = plan;
   // The load's own plan, not the file's: that may have been edited since.
-  const kept = await knownGeneration(state, ring);
+  const found = await knownGeneration(state, ring);
   const fleet = await FleetConnection.open(state, await commandWays(state, { terminal, signal }));
   try {
+    const kept = await keptUnloading(state, found);
     const results = await Promise.all(ringHosts(kept.plan).map((host) => unloadOn(fleet, { host, kept, signal })));
     const failed = results.filter((result) => result.kind === 'failed');
     const [first] = failed;
@@ -54,6 +56,7 @@ async function unload(planPath: string, state: StateFolder, { terminal, signal }
       terminal.event({ event: 'unload-failed', ring, ended, left });
       throw first.error;
     }
+    failpoint('before keep unloaded');
     await keepGeneration(state, { ...kept, phase: 'unloaded' }, kept);
     const others = results.filter((result) => result.kind === 'of-another');
     const [other] = others;
@@ -75,6 +78,16 @@ async function unload(planPath: string, state: StateFolder, { terminal, signal }
   return 0;
 }
 
+/** Durable before the first agent lets go: a load that is half taken down is never told again. */
+async function keptUnloading(state: StateFolder, kept: KeptGeneration): Promise<KeptGeneration> {
+  if (kept.phase !== 'ready' && kept.phase !== 'loading') return kept;
+  const next: KeptGeneration = { ...kept, phase: 'unloading' };
+  failpoint('before keep unloading');
+  await keepGeneration(state, next, kept);
+  failpoint('after keep unloading');
+  return next;
+}
+
 interface UnloadCall {
   readonly host: HostName;
   readonly kept: KeptGeneration;
@@ -88,6 +101,7 @@ async function unloadOn(fleet: FleetConnection, { host, kept, signal }: UnloadCa
       deadlineMs: limits.unloadMs,
       signal,
     });
+    failpoint(`after unload ${host}`);
     return { kind: 'unloaded', host, stages };
   } catch (error) {
     if (!(error instanceof P4Error)) throw error;

@@ -88,6 +88,39 @@ for (const { name, options } of models) {
   });
 }
 
+for (const { name, options } of models) {
+  for (const decode of ['fast', 'exact'] as const) {
+    test(`a cache that was cleared is as after the load, whatever was in it: ${name}, decode: ${decode}`, () => {
+      withEngine({ ...options, decode }, (engine) => {
+        const asLoaded = run(engine, () => undefined);
+        feed(engine, 1, 30);
+        feed(engine, 2, 20);
+        feed(engine, 3, 20);
+        decodeRows(engine, sequenceRows(text.slice(0, 9), engine.reservedSequence));
+        // What lies behind the holes would move before the next decode.
+        engine.removeSequence(1);
+        engine.truncateSequence(2, 7);
+        engine.clear();
+        // Together more rows than there are cells.
+        for (let rows = 0; rows <= engine.cells; rows += 60) {
+          feed(engine, 1, 60);
+          engine.clear();
+        }
+        for (let sequence = 0; sequence <= engine.reservedSequence; sequence += 1)
+          assert.equal(engine.nextPosition(sequence), 0);
+        assert.equal(engine.usedCells(), 0);
+        assert.equal(
+          maxDifference(
+            run(engine, () => undefined),
+            asLoaded,
+          ),
+          0,
+        );
+      });
+    });
+  }
+}
+
 test('with decode: fast, a sequence of a model with a sliding window is cut back as if what was cut had never been', () => {
   const [gemma] = models.slice(1);
   withEngine({ ...gemma?.options }, (engine) => {

@@ -44,3 +44,11 @@ test('a sequence that loses its last rows displaces those behind', () => {
     order.append(1);
   });
 });
+
+test('a cache that was cleared is filled from its first cell on', () => {
+  const order = orderOf('aabb');
+  order.remove('a'.charCodeAt(0), 0);
+  order.clear();
+  assert.equal(textOf(order), '');
+  for (let row = 0; row < 64; row++) order.append(7);
+});

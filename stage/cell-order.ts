@@ -39,6 +39,13 @@ export class CellOrder {
     this.#end += 1;
   }
 
+  /** Every cell was emptied. */
+  clear(): void {
+    this.#owners.fill(empty);
+    this.#end = 0;
+    this.#holes = 0;
+  }
+
   /** A sequence has lost its rows but for the first `kept`. */
   remove(sequence: number, kept: number): void {
     let rows = 0;

@@ -1,15 +1,23 @@
 /** For tests: cores of stages in a row, in one process, with the frames between them encoded and decoded as on a socket. */
 import { assert, present } from '../protocol/assert.ts';
 import { decodeFrame, encodeFrame, type Frame } from '../protocol/hop-frame.ts';
-import type { BeginItem, HopItem, RowsItem, TokenItem } from '../protocol/hop-items.ts';
+import {
+  nothingRan,
+  type BeginItem,
+  type EndItem,
+  type HopItem,
+  type RowsItem,
+  type TokenItem,
+} from '../protocol/hop-items.ts';
 import { generation, nodeIndex, requestId, ringName, sessionId, slotIndex, tokenId } from '../protocol/ids.ts';
 import { defaultSampling, type Sampling } from '../protocol/sampling.ts';
 import { Candidates } from './candidates.ts';
 import type { Engine, EngineOptions } from './engine.ts';
 import { openRing, storiesPath, withEngine } from './engine-fixture.ts';
-import { openSampler } from './sampler.ts';
+import { openSampler, type Sampler } from './sampler.ts';
 import { StageCore } from './stage-core.ts';
 import { StageCounters, type StageCounts } from './stage-counters.ts';
+import type { RequestSampler } from './tail-sampling.ts';
 
 export const testGeneration = generation('17592186044417');
 export const greedy: Sampling = { ...defaultSampling, temperature: 0 };
@@ -26,6 +34,8 @@ export interface TestStage {
 export interface StageBounds {
   readonly sessions?: number;
   readonly contextTokens?: number;
+  /** Told what every token is drawn from, valid until it returns. */
+  readonly onDraw?: (logits: Float32Array) => void;
 }
 
 export function testStages(engines: readonly Engine[], bounds: StageBounds = {}): TestStage[] {
@@ -44,7 +54,7 @@ export function testStages(engines: readonly Engine[], bounds: StageBounds = {})
       engine,
       openSampler: (sampling) => {
         candidates ??= new Candidates(engine.vocabulary.size);
-        return openSampler(engine.vocabulary, candidates, sampling);
+        return heard(openSampler(engine.vocabulary, candidates, sampling), bounds);
       },
       counters,
       nowUs: () => performance.now() * 1000,
@@ -57,6 +67,24 @@ export function testStages(engines: readonly Engine[], bounds: StageBounds = {})
     };
     return { core, engine, counts: () => counters.read(), run };
   });
+}
+
+function heard(sampler: Sampler, { onDraw = () => undefined }: StageBounds): RequestSampler {
+  return {
+    acceptPrompt: (tokens) => {
+      sampler.acceptPrompt(tokens);
+    },
+    acceptEmitted: (tokens) => {
+      sampler.acceptEmitted(tokens);
+    },
+    sample: (logits, step) => {
+      onDraw(logits);
+      return sampler.sample(logits, step);
+    },
+    close: () => {
+      sampler.close();
+    },
+  };
 }
 
 /** Sends frames through every stage in turn; what the tail gives. */
@@ -109,14 +137,14 @@ export class TestSession {
     return { kind: 'close', session: this.session, slot: this.slot };
   }
 
-  get end(): HopItem {
-    return { kind: 'end', session: this.session, request: this.request, receipts: [] };
+  get end(): EndItem {
+    return { kind: 'end', session: this.session, request: this.request, receipts: [], ran: null };
   }
 
   begin(sampling: Sampling = greedy, change: Partial<BeginItem> = {}): BeginItem {
     this.#request += 1;
-    const { session, request, slot } = this;
-    return { kind: 'begin', session, request, slot, reusedRows: 0, sampling, history: [], ...change };
+    const of = { session: this.session, request: this.request, slot: this.slot };
+    return { kind: 'begin', ...of, reusedRows: 0, ran: nothingRan, sampling, history: [], drawn: [], ...change };
   }
 
   truncate(length: number): HopItem {
@@ -132,9 +160,13 @@ export class TestSession {
     return this.#rows({ step, phase: 'decode', rowCount: 1, samples: true });
   }
 
+  recompute(rowCount: number, alone: boolean): RowsItem {
+    return { ...this.#rows({ step: 0, phase: 'recompute', rowCount, samples: false }), alone };
+  }
+
   #rows(of: Pick<RowsItem, 'step' | 'phase' | 'rowCount' | 'samples'>): RowsItem {
     const { session, request, slot } = this;
-    const item: RowsItem = { kind: 'rows', session, request, slot, firstPosition: this.#next, ...of };
+    const item: RowsItem = { kind: 'rows', session, request, slot, firstPosition: this.#next, alone: false, ...of };
     this.#next += of.rowCount;
     return item;
   }

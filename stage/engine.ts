@@ -26,6 +26,8 @@ export interface DecodeBatch {
   readonly positions: ArrayLike<number>;
   /** Sequence id of each row. */
   readonly sequences: ArrayLike<number>;
+  /** In `fast` as well, a lone row gets one beside it, as always in `exact`: it first ran in that shape class (R3). */
+  readonly padsLoneRow?: boolean;
   /** Final slice: not 0 for rows whose logits are wanted. A slice that is not final gives the hidden state of every row. */
   readonly outputs: ArrayLike<number>;
 }
@@ -57,11 +59,13 @@ export interface Engine {
   /** KV cells for all sequences together, at least what was asked for. */
   readonly cells: number;
   readonly batchRows: number;
-  /** The sequence that no session has: for the probe; `decode: exact` uses it within a decode. */
+  /** The sequence that no session has: for the probe; padding uses it within a decode. */
   readonly reservedSequence: number;
   readonly vocabulary: Vocabulary;
   /** @throws STAGE_DECODE: the KV cache is undefined then. TOKEN_OUT_OF_RANGE: nothing ran. */
   decode(batch: DecodeBatch): DecodeOutcome;
+  /** Forgets every sequence: the next rows lie where they would after the load. */
+  clear(): void;
   /** Forgets a sequence. */
   removeSequence(sequence: number): void;
   /** Forgets a sequence from a position on. */
@@ -153,7 +157,8 @@ class SliceEngine implements Engine {
     this.#fillInput(batch);
     this.#fillRows(batch);
     this.#closeHoles();
-    const paddingRows = this.#isExact && batch.rows < exactRows.least ? exactRows.least - batch.rows : 0;
+    const isPadded = this.#isExact || batch.padsLoneRow === true;
+    const paddingRows = isPadded && batch.rows < exactRows.least ? exactRows.least - batch.rows : 0;
     if (paddingRows > 0) this.#fillPadding();
     const rows = batch.rows + paddingRows;
     this.#setOutputs(batch, rows);
@@ -164,10 +169,17 @@ class SliceEngine implements Engine {
     if (status === 1) return { kind: 'kv-cache-full' };
     if (status !== 0) throw new P4Error('STAGE_DECODE', { status, rows });
     this.#heedRows(batch.rows);
-    // The last cells in use, so they leave no hole.
+    // Where cells are kept in order it had the last one in use, so it leaves no hole.
     if (paddingRows > 0) library.call.sequenceRemove(memory, this.reservedSequence, -1, -1);
     if (tap === null) return { kind: 'logits', rows: this.#rowLogits(batch, rows), paddingRows };
     return { kind: 'hidden', hidden: tap.rows(rows).subarray(0, batch.rows * this.width), paddingRows };
+  }
+
+  clear(): void {
+    assert(this.#isOpen, 'the engine is open');
+    // What the cells held stays in memory; nothing looks at cells that are empty.
+    this.#slice.library.call.memoryClear(this.#slice.memory, false);
+    this.#order?.clear();
   }
 
   removeSequence(sequence: number): void {

@@ -49,6 +49,7 @@ function checkItem(item: HopItem, identity: StageIdentity, shape: FrameShape): v
       return;
     case 'begin':
       checkTokens(item.history, shape);
+      checkTokens(item.drawn, shape);
       return;
     case 'token':
       // The tail makes them for the head's agent; no stage gets one.
@@ -63,9 +64,10 @@ function checkItem(item: HopItem, identity: StageIdentity, shape: FrameShape): v
   }
 }
 
-function checkRows({ rowCount, firstPosition }: RowsItem, { contextTokens }: StageIdentity): void {
+function checkRows({ rowCount, firstPosition, phase, samples }: RowsItem, { contextTokens }: StageIdentity): void {
   if (rowCount < 1 || rowCount > limits.cpuDecodeRows) throw invalid('row count', rowCount);
   if (firstPosition + rowCount > contextTokens) throw invalid('position', firstPosition + rowCount - 1);
+  if (phase === 'recompute' && samples) throw invalid('recomputed rows that sample', rowCount);
 }
 
 const invalid = (field: string, found: number): P4Error => new P4Error('FRAME_INVALID', { field, found });

@@ -224,6 +224,10 @@ function bindContext(llama: LibraryHandle) {
   ]);
   const logits: (context: Pointer) => NullablePointer = llama.func('llama_get_logits', pointer, [pointer]);
   const synchronize: (context: Pointer) => void = llama.func('llama_synchronize', 'void', [pointer]);
+  const memoryClear: (memory: Pointer, alsoContents: boolean) => void = llama.func('llama_memory_clear', 'void', [
+    pointer,
+    'bool',
+  ]);
   const sequenceRemove: (...args: [memory: Pointer, sequence: number, from: number, to: number]) => boolean =
     llama.func('llama_memory_seq_rm', 'bool', [pointer, 'int32_t', 'int32_t', 'int32_t']);
   const sequenceCopy: (...args: [memory: Pointer, source: number, target: number, from: number, to: number]) => void =
@@ -248,7 +252,8 @@ function bindContext(llama: LibraryHandle) {
   );
   return {
     ...{ contextDefaultParams, contextNew, contextFree, contextCells, contextMemory, attachThreadPool, decode, logits },
-    ...{ synchronize, sequenceRemove, sequenceCopy, sequenceFirst, sequenceLast, stateBytes, stateGet, stateSet },
+    ...{ synchronize, memoryClear, sequenceRemove, sequenceCopy, sequenceFirst, sequenceLast },
+    ...{ stateBytes, stateGet, stateSet },
   };
 }
 

@@ -1,8 +1,8 @@
 /**
  * Rows of several frames gathered for one decode.
  *
- * Rows keep the order in which they came. A lone stretch of one frame's hidden state goes to the engine where it lies;
- * several are copied together.
+ * Rows keep the order in which they came; those of an item that is `alone` have no others beside them. A lone stretch of
+ * one frame's hidden state goes to the engine where it lies; several are copied together.
  */
 import { assert } from '../protocol/assert.ts';
 import type { RowsItem } from '../protocol/hop-items.ts';
@@ -50,8 +50,11 @@ export class RowBatch {
     return this.#groups;
   }
 
-  hasRoomFor(rows: number): boolean {
-    return this.#rows + rows <= this.capacity;
+  /** Whether the item's rows can join those that are gathered. */
+  takes({ rowCount, alone }: RowsItem): boolean {
+    const [first] = this.#groups;
+    if (first !== undefined && (alone || first.item.alone)) return false;
+    return this.#rows + rowCount <= this.capacity;
   }
 
   holdsSlot(slot: SlotIndex): boolean {
@@ -63,7 +66,7 @@ export class RowBatch {
   }
 
   add(item: RowsItem, request: OpenRequest, source: RowSource): RowGroup {
-    assert(this.hasRoomFor(item.rowCount), 'the batch has room for its rows');
+    assert(this.takes(item), 'the batch has room for its rows');
     const group = { item, request, firstRow: this.#rows };
     this.tokens.set(source.tokens, this.#rows);
     if (source.hidden !== null) this.#hidden.push(source.hidden);
@@ -81,8 +84,11 @@ export class RowBatch {
   /** The batch as the engine takes it, valid until `clear`. */
   decodeBatch(): DecodeBatch {
     const hidden = joined(this.#hidden);
+    const [first] = this.#groups;
     return {
       rows: this.#rows,
+      // Before the loss it had others beside it, or it would be `alone` (R3).
+      padsLoneRow: first?.item.phase === 'recompute' && !first.item.alone,
       input: hidden === null ? { kind: 'tokens', tokens: this.tokens } : { kind: 'hidden', hidden },
       positions: this.#positions,
       sequences: this.#sequences,

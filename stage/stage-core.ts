@@ -2,6 +2,8 @@
  * What a stage does with hop frames: items in, in order, and items out, with one decode in between.
  *
  * - Rows of all waiting frames are gathered, up to one shape class (X2), and decoded together; a rows item is never split.
+ * - An item that is `alone` is decoded by itself, whatever waits; a row that is recomputed and not `alone` never is (R3).
+ * - Rows that are recomputed fill the KV cache and advance the lease like all others; the sampler hears nothing of them.
  * - Items keep their order. One that touches a slot or request with gathered rows waits for their decode.
  * - A refused frame changes nothing (G3). A frame that contradicts earlier ones ends the stage: STAGE_PROTOCOL.
  * - A request that failed here has its rows dropped until its `end`. Then its session's KV is only sure to hold what it
@@ -24,7 +26,7 @@ import { TailSampling, type OpenSampler } from './tail-sampling.ts';
 
 export type CoreEngine = Pick<
   Engine,
-  'width' | 'takesTokens' | 'isFinal' | 'reservedSequence' | 'decode' | 'removeSequence' | 'truncateSequence'
+  'width' | 'takesTokens' | 'isFinal' | 'reservedSequence' | 'decode' | 'clear' | 'removeSequence' | 'truncateSequence'
 > & { readonly vocabulary: { readonly size: number } };
 
 export interface StageParts {
@@ -72,11 +74,12 @@ export class StageCore {
     this.#queue.add(frame);
   }
 
-  /** Ends every lease and request and drops the frames that wait: a new agent begins with an empty stage. */
+  /** All but the weights and the counters as after the load: no frames, leases, requests or KV. For a new data connection. */
   reset(): void {
     const { engine, identity, openSampler, counters } = this.#parts;
     while (this.#queue.length > 0) this.#queue.take();
-    for (let slot = 0; slot < identity.sessions; slot++) engine.removeSequence(slot);
+    this.#batch.clear();
+    engine.clear();
     this.#tail?.close();
     this.#leases = new LeaseTable(identity.sessions);
     this.#book = new ReceiptBook(identity);
@@ -112,7 +115,7 @@ export class StageCore {
     if (this.#batch.rows === 0) return true;
     switch (item.kind) {
       case 'rows':
-        return this.#batch.hasRoomFor(item.rowCount) && !this.#awaitsDraw(item);
+        return this.#batch.takes(item) && !this.#awaitsDraw(item);
       case 'open':
       case 'begin':
       case 'truncate':
@@ -179,7 +182,7 @@ export class StageCore {
       }
       case 'end':
         this.#tail?.end(item.request);
-        return [{ ...item, receipts: [...item.receipts, this.#book.end(item.request, item.session)] }];
+        return [{ ...item, receipts: [...item.receipts, this.#book.end(item)] }];
       case 'close': {
         const { session, slot } = item;
         if (this.#book.goesOnFor(session)) throw contradiction('close', 'a session whose request goes on', { session });
@@ -223,7 +226,7 @@ export class StageCore {
     const outcome = engine.decode(this.#batch.decodeBatch());
     const spentUs = nowUs() - startedUs;
     const padding = outcome.kind === 'kv-cache-full' ? 0 : outcome.paddingRows;
-    const ran = { prefill: 0, decode: 0 };
+    const ran = { prefill: 0, decode: 0, recompute: 0 };
     for (const { item, request } of this.#batch.groups) {
       // Every request pays for its share of the rows, so that the times of all requests add up to the stage's.
       request.computeUs += (spentUs * item.rowCount) / this.#batch.rows;
@@ -233,7 +236,7 @@ export class StageCore {
       ran[item.phase] += item.rowCount;
     }
     counters.add({ decodes: 1, computeSeconds: spentUs / 1e6, paddingRows: padding });
-    counters.add({ prefilledRows: ran.prefill, decodedRows: ran.decode });
+    counters.add({ prefilledRows: ran.prefill, decodedRows: ran.decode, recomputedRows: ran.recompute });
     return outcome;
   }
 
@@ -259,7 +262,7 @@ export class StageCore {
 
   #draw({ item, request, firstRow }: RowGroup, outcome: DecodeOutcome & { readonly kind: 'logits' }): HopItem[] {
     const tail = present(this.#tail, 'only the tail has logits');
-    // A token that was drawn here is known to its sampler already; its row brings nothing new.
+    // A token that was drawn is known to its sampler already, and `begin` brought what is recomputed.
     if (item.phase === 'prefill') {
       tail.acceptPrompt(item.request, this.#batch.tokens.subarray(firstRow, firstRow + item.rowCount));
     }

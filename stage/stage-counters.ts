@@ -3,7 +3,10 @@
  *
  * Each value is one aligned float64 that a single thread writes: a reader sees a whole value, at worst the former one.
  */
-const names = ['decodes', 'prefilledRows', 'decodedRows', 'paddingRows', 'computeSeconds', 'kvCellsUsed'] as const;
+const names = [
+  ...(['decodes', 'prefilledRows', 'decodedRows', 'recomputedRows', 'paddingRows'] as const),
+  ...(['computeSeconds', 'kvCellsUsed'] as const),
+] as const;
 
 export type StageCounts = { readonly [Name in (typeof names)[number]]: number };
 
@@ -33,6 +36,7 @@ export class StageCounters {
       decodes: value('decodes'),
       prefilledRows: value('prefilledRows'),
       decodedRows: value('decodedRows'),
+      recomputedRows: value('recomputedRows'),
       paddingRows: value('paddingRows'),
       computeSeconds: value('computeSeconds'),
       kvCellsUsed: value('kvCellsUsed'),

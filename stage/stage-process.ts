@@ -13,6 +13,8 @@ import { tokenId } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
 import {
   stageProtocolVersion,
+  type StageFacts,
+  type StageHolding,
   type StageLoad,
   type StageReport,
   type StageWelcome,
@@ -27,8 +29,15 @@ import type { ThreadMessage, ThreadOrder } from './thread-messages.ts';
 type StageState =
   | { readonly kind: 'empty' }
   | { readonly kind: 'loading'; readonly load: StageLoad; readonly counters: StageCounters }
-  | { readonly kind: 'loaded'; readonly load: StageLoad; readonly counters: StageCounters }
+  | LoadedState
   | { readonly kind: 'ending'; readonly status: number };
+
+interface LoadedState {
+  readonly kind: 'loaded';
+  readonly load: StageLoad;
+  readonly counters: StageCounters;
+  readonly facts: StageFacts;
+}
 
 /** Exit status of a stage that cannot go on (`EX_SOFTWARE`). */
 const failedStatus = 70;
@@ -98,14 +107,12 @@ export class StageProcess {
   }
 
   #welcome(): StageWelcome {
-    const { kind } = this.#state;
-    const holds = kind === 'loaded' ? this.#state.load : null;
     return {
       kind: 'welcome',
       protocol: stageProtocolVersion,
       pid: process.pid,
       incarnation: this.#incarnation,
-      holds: holds === null ? null : { ring: holds.ring, node: holds.node, generation: holds.generation },
+      holds: this.#state.kind === 'loaded' ? holdingOf(this.#state) : null,
     };
   }
 
@@ -171,7 +178,7 @@ export class StageProcess {
         return;
       case 'loaded':
         if (this.#state.kind !== 'loading') return;
-        this.#state = { ...this.#state, kind: 'loaded' };
+        this.#state = { ...this.#state, kind: 'loaded', facts: message.facts };
         process.title = `p4-stage ${this.#state.load.ring}.${this.#state.load.node}`;
         this.#log.write('loaded', { loadMs: Math.round(message.facts.loadMs) });
         this.#control?.tell(message);
@@ -237,3 +244,10 @@ export class StageProcess {
     process.kill(process.pid, 'SIGKILL');
   }
 }
+
+const holdingOf = ({ load, facts }: LoadedState): StageHolding => ({
+  ring: load.ring,
+  node: load.node,
+  generation: load.generation,
+  facts,
+});

@@ -6,7 +6,7 @@ import type { RequestId, TokenId } from '../protocol/ids.ts';
 import type { Sampling } from '../protocol/sampling.ts';
 import type { Sampler } from './sampler.ts';
 
-export type RequestSampler = Pick<Sampler, 'acceptPrompt' | 'sample' | 'close'>;
+export type RequestSampler = Pick<Sampler, 'acceptPrompt' | 'acceptEmitted' | 'sample' | 'close'>;
 
 /** @throws a code of `whyOfCode` when the options or the grammar cannot be used */
 export type OpenSampler = (sampling: Sampling) => RequestSampler;
@@ -31,12 +31,18 @@ export class TailSampling {
     this.#open = open;
   }
 
-  /** @returns why the request cannot be sampled, `null` when it can */
-  begin({ request, sampling, history }: BeginItem): FailedWhy | null {
+  /**
+   * Makes the request's sampler what it was when the last of `drawn` was drawn: the next draw is the same (X3).
+   *
+   * @returns why the request cannot be sampled, `null` when it can. A grammar that does not allow what was drawn by it is
+   * as invalid as one that cannot be read.
+   */
+  begin({ request, sampling, history, drawn }: BeginItem): FailedWhy | null {
     return orWhy((): null => {
       const sampler = this.#open(sampling);
       this.#samplers.set(request, sampler);
       sampler.acceptPrompt(history);
+      sampler.acceptEmitted(drawn);
       return null;
     });
   }

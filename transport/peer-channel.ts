@@ -130,6 +130,7 @@ const channelOptions = (peer: Peer): ChannelOptions => ({
   'grpc.keepalive_time_ms': limits.rpcKeepaliveMs,
   'grpc.keepalive_timeout_ms': limits.rpcKeepaliveAnswerMs,
   'grpc.initial_reconnect_backoff_ms': limits.rpcReconnectMs,
+  'grpc.max_reconnect_backoff_ms': limits.rpcReconnectMostMs,
   'grpc.enable_http_proxy': 0,
   'grpc.service_config_disable_resolution': 1,
   // A call is repeated by whoever knows what that means, never by gRPC.

@@ -1,20 +1,23 @@
 /**
  * What the agent of a ring's head knows about its sessions and requests.
  *
- * Immutable, but for `history`: an append-only list that only `appendToken` grows, shared by successive states so that
- * a token costs no copy of all tokens before it.
+ * Immutable, but for `history` and `rows`: append-only lists that only the newest state grows, shared by successive
+ * states so that a token costs no copy of all tokens before it.
  */
 import { assert } from '../../protocol/assert.ts';
 import type { FinishReason } from '../../protocol/finish.ts';
-import type { HopItem, Receipt } from '../../protocol/hop-items.ts';
+import type { HopItem, RanRows } from '../../protocol/hop-items.ts';
 import type { RequestId, SessionId, SlotIndex, TokenId } from '../../protocol/ids.ts';
+import type { DecodeMode } from '../../protocol/plan.ts';
 import type { Sampling } from '../../protocol/sampling.ts';
 import type { CallId } from '../calls.ts';
+import type { KeptReceipt } from '../records.ts';
 import type { TextAssembly } from './text-assembly.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
 export interface HeadState {
   readonly contextTokens: number;
+  readonly decode: DecodeMode;
   readonly vocabulary: Vocabulary;
   readonly nextSession: SessionId;
   readonly nextRequest: RequestId;
@@ -37,7 +40,12 @@ export interface SessionState {
   readonly id: SessionId;
   readonly slot: SlotIndex;
   readonly history: TokenHistory;
-  /** Tokens of the history whose rows were sent round the ring; their KV is there or on its way. */
+  /** Tokens of the history whose rows went round the ring, and how each of them ran. */
+  readonly rows: RowMarks;
+  /**
+   * Rows whose KV is there or on its way: all that went round, unless some were lost with a part of the ring; those run
+   * again before anything new.
+   */
   readonly sentRows: number;
   readonly request: RequestId | null;
 }
@@ -45,6 +53,12 @@ export interface SessionState {
 /** A shared, append-only list and how much of it this state sees. */
 export interface TokenHistory {
   readonly tokens: readonly TokenId[];
+  readonly length: number;
+}
+
+/** The same for rows: whether each ran in a frame of its own, which is the shape that it has to run in again (R3). */
+export interface RowMarks {
+  readonly alone: readonly boolean[];
   readonly length: number;
 }
 
@@ -64,24 +78,30 @@ export interface RunningRequest extends RequestFacts {
   readonly maxTokens: number;
   readonly ignoreEnd: boolean;
   readonly assembly: TextAssembly;
-  /** What the session held when the request began: its tokens, and of how many of them the rows were sent. */
+  /** What the session held when the request began: its tokens, and rows that it reuses. */
   readonly began: { readonly tokens: number; readonly rows: number };
   /** Whether a row that samples is on its way: then nothing more is fed until its token comes. */
   readonly awaitsToken: boolean;
+  /** Whether rows from before a loss ran again with it: if it fails, its session is rebuilt from its first row. */
+  readonly fedAgain: boolean;
 }
 
 /** Its `end` is on its way round; nothing more comes out. */
 export interface EndingRequest extends RequestFacts {
   readonly kind: 'ending';
   readonly reason: FinishReason;
+  /** What its stages will say that they ran; told to those that lost their own count. */
+  readonly ran: EndedRows;
   readonly settleCalls: readonly CallId[];
 }
+
+export type EndedRows = RanRows & { readonly reused: number };
 
 export interface SettledRequest extends RequestFacts {
   readonly kind: 'settled';
   readonly reason: FinishReason;
   /** Empty when the ring was lost before the receipts came home. */
-  readonly receipts: readonly Receipt[];
+  readonly receipts: readonly KeptReceipt[];
 }
 
 export const historyOf = (tokens: readonly TokenId[]): TokenHistory => ({ tokens: [...tokens], length: tokens.length });
@@ -92,6 +112,18 @@ export function appendTokens(history: TokenHistory, added: readonly TokenId[]): 
   for (const token of added) shared.push(token);
   return { tokens: shared, length: shared.length };
 }
+
+export const marksOf = (alone: readonly boolean[]): RowMarks => ({ alone: [...alone], length: alone.length });
+
+export function appendMarks(rows: RowMarks, count: number, alone: boolean): RowMarks {
+  assert(rows.alone.length === rows.length, 'only the newest view of the marks grows');
+  const shared = rows.alone as boolean[];
+  for (let added = 0; added < count; added++) shared.push(alone);
+  return { alone: shared, length: shared.length };
+}
+
+/** Marks of their own of the first `length` rows of others. */
+export const shortenedMarks = (rows: RowMarks, length: number): RowMarks => marksOf(rows.alone.slice(0, length));
 
 /** A history of its own with the first `length` tokens of another. */
 export const shortenedHistory = (history: TokenHistory, length: number): TokenHistory =>

@@ -1,7 +1,15 @@
 /** The life of a request at the head: submitted, fed, drawn from, ended, settled (S1 to S3). */
+import { present } from '../../protocol/assert.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import type { FinishReason } from '../../protocol/finish.ts';
-import type { EndItem, FailedItem, FailedWhy, Receipt, TokenItem } from '../../protocol/hop-items.ts';
+import {
+  nothingRan,
+  type EndItem,
+  type FailedItem,
+  type FailedWhy,
+  type Receipt,
+  type TokenItem,
+} from '../../protocol/hop-items.ts';
 import { requestId, type RequestId, type SessionId } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import type { CallId } from '../calls.ts';
@@ -10,7 +18,9 @@ import type { RequestAddress, Submission } from '../inputs.ts';
 import type { KeptReceipt } from '../records.ts';
 import {
   appendTokens,
+  historyOf,
   shortenedHistory,
+  shortenedMarks,
   withEntry,
   withoutEntry,
   type EndingRequest,
@@ -19,6 +29,7 @@ import {
   type SessionState,
 } from './head-state.ts';
 import { followed, repliedHead, unchangedHead, type HeadStep, type LoadAddress } from './head-step.ts';
+import { endedRows } from './memory.ts';
 import { addPiece, emptyAssembly, remainingText } from './text-assembly.ts';
 
 export interface SubmitOrder extends Submission {
@@ -33,8 +44,10 @@ export function submit(head: HeadState, at: LoadAddress, order: SubmitOrder): He
   const fault = stalledRing(head, at) ?? submitFault(head, session, order);
   if (fault !== null) return refuse(head, order.call, fault);
   const request = head.nextRequest;
-  const reused = session.history.tokens.slice(0, session.sentRows);
-  const history = appendTokens(session.history, order.prompt);
+  const reused = session.history.tokens.slice(0, session.rows.length);
+  // Lists of its own: a step that the journal does not admit is never taken, and must not have grown those of before (J1).
+  const history = historyOf([...session.history.tokens.slice(0, session.history.length), ...order.prompt]);
+  const rows = shortenedMarks(session.rows, session.rows.length);
   const running: RunningRequest = {
     kind: 'running',
     id: request,
@@ -46,32 +59,32 @@ export function submit(head: HeadState, at: LoadAddress, order: SubmitOrder): He
     maxTokens: order.maxTokens,
     ignoreEnd: order.ignoreEnd,
     assembly: emptyAssembly,
-    began: { tokens: session.history.length, rows: session.sentRows },
+    began: { tokens: session.history.length, rows: session.rows.length },
     awaitsToken: false,
+    fedAgain: false,
   };
   const { slot } = session;
-  const { sampling, stopStrings, maxTokens, prompt } = order;
+  const { sampling, stopStrings, maxTokens, ignoreEnd, prompt } = order;
   return {
     head: {
       ...head,
       nextRequest: requestId(request + 1),
-      sessions: withEntry(head.sessions, session.id, { ...session, history, request }),
+      sessions: withEntry(head.sessions, session.id, { ...session, history, rows, request }),
       requests: withEntry(head.requests, request, running),
       outbox: [
         ...head.outbox,
-        { kind: 'begin', session: session.id, request, slot, reusedRows: reused.length, sampling, history: reused },
+        {
+          kind: 'begin',
+          ...{ session: session.id, request, slot, reusedRows: reused.length, sampling },
+          ...{ ran: nothingRan, history: reused, drawn: [] },
+        },
       ],
     },
     records: [
       {
         kind: 'request-admitted',
-        load: at.load,
-        session: session.id,
-        request,
-        prompt,
-        sampling,
-        stopStrings,
-        maxTokens,
+        ...{ load: at.load, session: session.id, request },
+        ...{ prompt, sampling, stopStrings, maxTokens, ignoreEnd },
       },
     ],
     effects: [
@@ -87,7 +100,7 @@ const refuse = (head: HeadState, call: CallId, error: P4Error): HeadStep =>
 function submitFault(head: HeadState, session: SessionState, order: SubmitOrder): P4Error | null {
   if (session.request !== null) return new P4Error('SESSION_BUSY', { session: session.id, request: session.request });
   const held = session.history.length;
-  if (held + order.prompt.length === session.sentRows) return new P4Error('PROMPT_EMPTY', { session: session.id });
+  if (held + order.prompt.length === session.rows.length) return new P4Error('PROMPT_EMPTY', { session: session.id });
   if (held + order.prompt.length > head.contextTokens) {
     return new P4Error('PROMPT_TOO_LONG', {
       'prompt tokens': order.prompt.length,
@@ -131,10 +144,15 @@ export function drawn(head: HeadState, at: LoadAddress, item: TokenItem): HeadSt
     requests: withEntry(head.requests, request.id, now),
   };
   const of: RequestAddress = { ...at, session: session.id, request: request.id };
+  const alone = session.rows.alone[session.rows.length - 1] === true;
   const told: HeadStep = {
     head: grown,
     records: [
-      { kind: 'token-emitted', load: at.load, session: session.id, request: request.id, index, token: item.token },
+      {
+        kind: 'token-emitted',
+        ...{ load: at.load, session: session.id, request: request.id },
+        ...{ index, token: item.token, alone },
+      },
     ],
     effects: [{ kind: 'publish-token', of, index, token: item.token, text: step.released }],
   };
@@ -167,19 +185,22 @@ export function failed(head: HeadState, at: LoadAddress, item: FailedItem): Head
   const request = head.requests.get(item.request);
   if (request?.kind !== 'running') return unchangedHead(head);
   const reason = failedReasons[item.why];
-  const ended = endRequest(head, at, { request, reason, detail: `stage ${item.node}: ${item.why}` });
   // At a dead end every row has run, on every stage: only the draw came to nothing.
-  return item.why === 'grammar-dead-end' ? ended : { ...ended, head: cutBack(ended.head, request) };
+  const cut = item.why === 'grammar-dead-end' ? head : cutBack(head, request);
+  return endRequest(cut, at, { request, reason, detail: `stage ${item.node}: ${item.why}` });
 }
 
-function cutBack(head: HeadState, { session: id, began }: RunningRequest): HeadState {
+function cutBack(head: HeadState, { session: id, began, fedAgain }: RunningRequest): HeadState {
   const session = head.sessions.get(id);
   if (session === undefined) return head;
   const history = shortenedHistory(session.history, began.tokens);
+  const rows = shortenedMarks(session.rows, began.rows);
+  // Where rows ran again, or still had to, stages may have dropped some of those, too.
+  const length = fedAgain || session.sentRows < began.rows ? 0 : began.rows;
   return {
     ...head,
-    sessions: withEntry(head.sessions, id, { ...session, history, sentRows: began.rows }),
-    outbox: [...head.outbox, { kind: 'truncate', session: id, slot: session.slot, length: began.rows }],
+    sessions: withEntry(head.sessions, id, { ...session, history, rows, sentRows: length }),
+    outbox: [...head.outbox, { kind: 'truncate', session: id, slot: session.slot, length }],
   };
 }
 
@@ -189,20 +210,27 @@ export function endRequest(
   at: LoadAddress,
   { request, reason, detail }: { request: RunningRequest; reason: FinishReason; detail: string },
 ): HeadStep {
-  const { id, session, promptTokens, emitted } = request;
-  const ending: EndingRequest = { kind: 'ending', id, session, promptTokens, emitted, reason, settleCalls: [] };
-  const holder = head.sessions.get(session);
-  const sessions =
-    holder === undefined ? head.sessions : withEntry(head.sessions, session, { ...holder, request: null });
+  const { id, session, promptTokens, emitted, began } = request;
+  const holder = present(head.sessions.get(session), 'a running request has its session');
+  const sessions = withEntry(head.sessions, session, { ...holder, request: null });
+  const held = { heldTokens: holder.history.length, heldRows: holder.rows.length };
+  const ran = endedRows({ promptTokens, reused: began.rows, rows: held.heldRows });
+  const ending: EndingRequest = { kind: 'ending', id, session, promptTokens, emitted, reason, ran, settleCalls: [] };
   const text = reason === 'stop-string' ? '' : remainingText(request.assembly);
   return {
     head: {
       ...head,
       sessions,
       requests: withEntry(head.requests, id, ending),
-      outbox: [...head.outbox, { kind: 'end', session, request: id, receipts: [] }],
+      outbox: [...head.outbox, { kind: 'end', session, request: id, receipts: [], ran: null }],
     },
-    records: [{ kind: 'request-ended', load: at.load, session, request: id, reason }],
+    records: [
+      {
+        kind: 'request-ended',
+        ...{ load: at.load, session, request: id, reason, detail, promptTokens, reused: began.rows },
+        ...held,
+      },
+    ],
     effects: [
       {
         kind: 'publish-end',
@@ -223,17 +251,13 @@ export function settled(head: HeadState, at: LoadAddress, item: EndItem): HeadSt
 export function settle(
   head: HeadState,
   at: LoadAddress,
-  { request, receipts }: { request: EndingRequest; receipts: readonly Receipt[] },
+  { request, receipts: homeward }: { request: EndingRequest; receipts: readonly Receipt[] },
 ): HeadStep {
   const { id, session, promptTokens, emitted, reason } = request;
+  const receipts = homeward.map(kept);
   const requests = withEntry(head.requests, id, {
     kind: 'settled',
-    id,
-    session,
-    promptTokens,
-    emitted,
-    reason,
-    receipts,
+    ...{ id, session, promptTokens, emitted, reason, receipts },
   });
   const effects = request.settleCalls.map((call): Effect => {
     return {
@@ -244,7 +268,7 @@ export function settle(
   });
   return {
     head: { ...head, requests: forgetOldest(requests), finished: head.finished + 1 },
-    records: [{ kind: 'request-settled', load: at.load, session, request: id, receipts: receipts.map(kept), emitted }],
+    records: [{ kind: 'request-settled', load: at.load, session, request: id, receipts, emitted }],
     effects,
   };
 }

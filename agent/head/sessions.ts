@@ -2,30 +2,10 @@
 import { P4Error } from '../../protocol/errors.ts';
 import type { FinishReason } from '../../protocol/finish.ts';
 import { sessionId, slotIndex, type RequestId, type SessionId } from '../../protocol/ids.ts';
-import type { Plan } from '../../protocol/plan.ts';
 import type { CallId, CallReply } from '../calls.ts';
-import type { FirstIds } from '../state.ts';
-import { historyOf, withEntry, withoutEntry, type HeadState } from './head-state.ts';
+import { historyOf, marksOf, withEntry, withoutEntry, type HeadState, type RequestState } from './head-state.ts';
 import { followed, repliedHead, unchangedHead, type HeadStep, type LoadAddress } from './head-step.ts';
 import { endRequest, settle, stalledRing } from './requests.ts';
-import type { Vocabulary } from './vocabulary.ts';
-
-export function newHead(plan: Plan, vocabulary: Vocabulary, firstIds: FirstIds): HeadState {
-  return {
-    contextTokens: plan.contextTokens,
-    vocabulary,
-    nextSession: firstIds.session,
-    nextRequest: firstIds.request,
-    slots: Array.from({ length: plan.sessions }, () => null),
-    sessions: new Map(),
-    requests: new Map(),
-    outbox: [],
-    framesInFlight: 0,
-    lastFed: null,
-    finished: 0,
-    emitted: 0,
-  };
-}
 
 export function openSession(head: HeadState, at: LoadAddress, call: CallId): HeadStep {
   const free = head.slots.indexOf(null);
@@ -45,14 +25,31 @@ export function openSession(head: HeadState, at: LoadAddress, call: CallId): Hea
         id: session,
         slot,
         history: historyOf([]),
+        rows: marksOf([]),
         sentRows: 0,
         request: null,
       }),
       outbox: [...head.outbox, { kind: 'open', session, slot }],
     },
     records: [{ kind: 'session-opened', load: at.load, session, slot }],
-    effects: [{ kind: 'reply', call, reply: { kind: 'session-opened', session, contextTokens: head.contextTokens } }],
+    effects: [
+      { kind: 'reply', call, reply: { kind: 'session-opened', session, contextTokens: head.contextTokens } },
+      // Whoever asked may never hear of it, or be refused because the journal fails.
+      { kind: 'await-lease', of: { ...at, session } },
+    ],
   };
+}
+
+/** For whoever takes a session's lease up: it is there, or it is not. */
+export function resumeSession(
+  head: HeadState,
+  at: LoadAddress,
+  { call, session }: { readonly call: CallId; readonly session: SessionId },
+): HeadStep {
+  const reply: CallReply = head.sessions.has(session)
+    ? { kind: 'session-opened', session, contextTokens: head.contextTokens }
+    : { kind: 'refused', error: new P4Error('SESSION_UNKNOWN', { ring: at.ring, session }) };
+  return repliedHead(head, call, reply);
 }
 
 /** Ends the session's request, if one runs, and gives its slot back; `close` frees the KV on its way round. */
@@ -89,7 +86,7 @@ export function cancelRequest(
   order: { call: CallId; session: SessionId; request: RequestId },
 ): HeadStep {
   const request = head.requests.get(order.request);
-  if (request?.session !== order.session) {
+  if (request === undefined || !isOf(request, order.session)) {
     return repliedHead(head, order.call, { kind: 'refused', error: unknownRequest(at, order.request) });
   }
   const ended = endSessionRequest(head, at, { request: request.id, reason: 'cancelled', detail: '' });
@@ -104,7 +101,9 @@ export function askSettlement(
 ): HeadStep {
   const request = head.requests.get(order.request);
   const reply = (of: CallReply): HeadStep => repliedHead(head, order.call, of);
-  if (request?.session !== order.session) return reply({ kind: 'refused', error: unknownRequest(at, order.request) });
+  if (request === undefined || !isOf(request, order.session)) {
+    return reply({ kind: 'refused', error: unknownRequest(at, order.request) });
+  }
   switch (request.kind) {
     case 'running':
       return reply({ kind: 'settlement', settlement: { kind: 'running' } });
@@ -119,7 +118,7 @@ export function askSettlement(
   }
 }
 
-/** The ring cannot go on: every request ends and is settled with what is known, every session is closed. */
+/** The ring ends: every request ends and is settled with what is known, every session is closed. */
 export function loseHead(head: HeadState, at: LoadAddress, detail: string): HeadStep {
   let step = unchangedHead(head);
   for (const session of head.sessions.values()) {
@@ -131,6 +130,9 @@ export function loseHead(head: HeadState, at: LoadAddress, detail: string): Head
   }
   return { ...step, head: { ...step.head, outbox: [], framesInFlight: 0 } };
 }
+
+/** Whether a caller means this request: session 0 stands for whichever it belongs to. */
+const isOf = (request: RequestState, session: SessionId): boolean => session === 0 || request.session === session;
 
 function unknownRequest(at: LoadAddress, request: RequestId): P4Error {
   return new P4Error('REQUEST_UNKNOWN', { ring: at.ring, request });

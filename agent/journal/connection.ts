@@ -35,8 +35,16 @@ export class Connection {
   }
 
   /** Opens the file for reading and writing, and creates it if it is absent. A locked file is refused at once. */
-  static async open(path: string): Promise<Connection> {
-    const mode = sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE | sqlite3.OPEN_FULLMUTEX;
+  static open(path: string): Promise<Connection> {
+    return Connection.#open(path, sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE | sqlite3.OPEN_FULLMUTEX);
+  }
+
+  /** Opens a file that is there, for reading only: nothing in it is changed, whatever state it is in. */
+  static openToRead(path: string): Promise<Connection> {
+    return Connection.#open(path, sqlite3.OPEN_READONLY | sqlite3.OPEN_FULLMUTEX);
+  }
+
+  static async #open(path: string, mode: number): Promise<Connection> {
     let database: sqlite3.Database | undefined;
     await settled((finished) => {
       database = new sqlite3.Database(path, mode, finished);

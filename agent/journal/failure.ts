@@ -2,7 +2,7 @@
 import { P4Error } from '../../protocol/errors.ts';
 import { SqliteFailure } from './connection.ts';
 
-export const repairCommand = 'p4 journal repair';
+export const repairCommand = '/opt/p4/libexec/p4 journal repair';
 
 export function corrupt(folder: string, why: string, cause?: unknown): P4Error {
   return new P4Error('JOURNAL_CORRUPT', { folder, why, repair: repairCommand }, cause);

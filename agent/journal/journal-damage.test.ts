@@ -22,6 +22,7 @@ interface Files {
 
 const history: readonly JournalRecord[] = [
   ...oneOfEach().slice(0, -1),
+  requestAdmitted(2),
   ...Array.from({ length: 800 }, (_, index) => tokenEmitted(index, 2)),
   requestAdmitted(3, { prompt: Array.from({ length: 4000 }, (_, index) => tokenEmitted(index).token) }),
 ];
@@ -110,7 +111,7 @@ test('J6: a damaged record is named by its number', async (t) => {
     assert.ok(error instanceof P4Error);
     assert.equal(error.code, 'JOURNAL_CORRUPT');
     assert.equal(error.facts.record, 17);
-    assert.equal(error.facts.repair, 'p4 journal repair');
+    assert.equal(error.facts.repair, '/opt/p4/libexec/p4 journal repair');
     return true;
   });
 });

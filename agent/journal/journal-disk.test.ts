@@ -1,115 +1,42 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 
-import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
-import type { JournalRecord } from '../records.ts';
-import { openJournal, type Journal } from './journal.ts';
+import { openJournal } from './journal.ts';
 import { loadAdmitted, requestAdmitted, tokenEmitted } from './sample-records.ts';
-import { mountedFolder, temporaryFolder } from '../../test/fixture/temporary-folder.ts';
+import { temporaryFolder } from '../../test/fixture/temporary-folder.ts';
 
 const limitBytes = limits.journalLeastBytes;
-const mounting = { skip: process.getuid?.() === 0 ? false : 'mounting a file system needs root' };
-
-async function replayed(journal: Journal): Promise<JournalRecord[]> {
-  const records: JournalRecord[] = [];
-  for await (const record of journal.replay()) records.push(record);
-  return records;
-}
-
-const refusal =
-  (code: string) =>
-  (error: unknown): boolean => {
-    assert.ok(error instanceof P4Error, String(error));
-    assert.equal(error.code, code);
-    return true;
-  };
 
 test('J1: a file in the place of the folder, or of one above it, is said and left alone', async (t) => {
   const file = join(temporaryFolder(t), 'file');
   writeFileSync(file, 'mine');
   for (const folder of [file, join(file, 'journal')])
-    await assert.rejects(openJournal({ folder, limitBytes }), refusal('JOURNAL_UNWRITABLE'));
+    await assert.rejects(openJournal({ folder, limitBytes }), { code: 'JOURNAL_UNWRITABLE' });
   assert.equal(readFileSync(file, 'utf8'), 'mine');
 });
 
-test('J1: a read-only file system is refused, with and without a journal on it', mounting, async (t) => {
-  const empty = mountedFolder(t, 'ro,size=4m');
-  await assert.rejects(openJournal({ folder: empty, limitBytes }), refusal('JOURNAL_UNWRITABLE'));
-  await assert.rejects(openJournal({ folder: join(empty, 'journal'), limitBytes }), refusal('JOURNAL_UNWRITABLE'));
+test('J3: a commit writes as much in a journal of a hundred thousand records as in an empty one', async (t) => {
+  const written = await Promise.all([0, 100_000].map((records) => bytesWritten(t, records)));
+  const [empty = 0, large = 0] = written;
+  t.diagnostic(`bytes of the WAL after 300 commits: ${written.join(', ')}`);
+  assert.ok(empty > 300 * 4096);
+  assert.ok(large < empty * 1.02, `${large} and ${empty} bytes`);
+});
 
-  const folder = mountedFolder(t, 'size=4m');
+/** Bytes that 300 commits of one token write, into a journal that has some records. */
+async function bytesWritten(t: TestContext, records: number): Promise<number> {
+  const folder = temporaryFolder(t);
+  const filled = await openJournal({ folder, limitBytes });
+  await filled.commit([loadAdmitted(), requestAdmitted()]);
+  for (let index = 0; index < records; index += 10_000)
+    await filled.commit(Array.from({ length: 10_000 }, (_, more) => tokenEmitted(index + more)));
+  await filled.close();
   const journal = await openJournal({ folder, limitBytes });
-  await journal.commit([loadAdmitted()]);
+  for (let index = 0; index < 300; index++) await journal.commit([tokenEmitted(records + index)]);
+  const { size } = statSync(join(folder, 'journal.sqlite-wal'));
   await journal.close();
-  execFileSync('mount', ['-o', 'remount,ro', folder]);
-  await assert.rejects(openJournal({ folder, limitBytes }), refusal('JOURNAL_UNWRITABLE'));
-});
-
-test('J1: a disk without space for the first commit is refused', mounting, async (t) => {
-  const folder = mountedFolder(t, 'size=64k');
-  writeFileSync(join(folder, 'ballast'), Buffer.alloc(56 * 1024));
-  await assert.rejects(openJournal({ folder, limitBytes }), refusal('JOURNAL_UNWRITABLE'));
-});
-
-test(
-  'a disk that fills up: commits fail, nothing more is taken, and with space again it goes on',
-  mounting,
-  async (t) => {
-    const folder = mountedFolder(t, 'size=6m');
-    const ballast = join(folder, 'ballast');
-    writeFileSync(ballast, Buffer.alloc(3 * 1024 * 1024));
-    const journal = await openJournal({ folder, limitBytes });
-    const acknowledged: JournalRecord[] = [];
-    const commit = async (record: JournalRecord): Promise<void> => {
-      await journal.commit([record]);
-      acknowledged.push(record);
-    };
-    await commit(loadAdmitted());
-    const prompt = Array.from({ length: 10_000 }, (_, index) => tokenEmitted(index).token);
-    const filling = async (): Promise<void> => {
-      for (let request = 1; request < 1000; request++) await commit(requestAdmitted(request, { prompt }));
-    };
-    await assert.rejects(filling(), refusal('JOURNAL_WRITE_FAILED'));
-    assert.ok(acknowledged.length > 10);
-
-    assert.equal(journal.stats().state, 'failed');
-    await assert.rejects(journal.commit([tokenEmitted(0)]), refusal('JOURNAL_WRITE_FAILED'));
-    const answer = journal.admission(requestAdmitted());
-    assert.equal(answer.kind, 'refused');
-    await assert.rejects(journal.reopen(), refusal('JOURNAL_UNWRITABLE'), 'there is no space yet');
-    assert.equal(journal.stats().state, 'failed');
-
-    rmSync(ballast);
-    await journal.reopen();
-    assert.equal(journal.stats().state, 'open');
-    assert.deepEqual(await replayed(journal), acknowledged);
-    await commit(tokenEmitted(0));
-    await journal.close();
-    const next = await openJournal({ folder, limitBytes });
-    assert.deepEqual(await replayed(next), acknowledged);
-    await next.close();
-  },
-);
-
-test('commits that wait behind a failed one fail with it, and a failed journal closes', mounting, async (t) => {
-  const folder = mountedFolder(t, 'size=2m');
-  const journal = await openJournal({ folder, limitBytes });
-  await journal.commit([loadAdmitted()]);
-  const prompt = Array.from({ length: 500_000 }, (_, index) => tokenEmitted(index).token);
-  const large = journal.commit([requestAdmitted(1, { prompt })]);
-  await Promise.resolve();
-  const outcomes = await Promise.allSettled([large, journal.commit([tokenEmitted(0)]), journal.commit([])]);
-  assert.deepEqual(
-    outcomes.map(({ status }) => status),
-    ['rejected', 'rejected', 'rejected'],
-  );
-  await journal.close();
-  assert.equal(journal.stats().state, 'closed');
-  const next = await openJournal({ folder, limitBytes });
-  assert.deepEqual(await replayed(next), [loadAdmitted()]);
-  await next.close();
-});
+  return size;
+}

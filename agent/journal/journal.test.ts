@@ -12,7 +12,15 @@ import { Connection } from './connection.ts';
 import { openJournal, type Journal, type JournalOptions } from './journal.ts';
 import { requireSqlite } from './opening.ts';
 import { encodeRecord, rowText } from './record-codec.ts';
-import { hop, loadAdmitted, oneOfEach, requestAdmitted, sampleLoad, tokenEmitted } from './sample-records.ts';
+import {
+  hop,
+  loadAdmitted,
+  oneOfEach,
+  requestAdmitted,
+  requestEnded,
+  sampleLoad,
+  tokenEmitted,
+} from './sample-records.ts';
 import { temporaryFolder } from '../../test/fixture/temporary-folder.ts';
 
 const opened = (folder: string, options: Partial<JournalOptions> = {}): Promise<Journal> =>
@@ -40,7 +48,7 @@ test('a folder that is absent is made, closed to other users', async (t) => {
 test('what was committed is replayed in order, by this process and by the next', async (t) => {
   const folder = temporaryFolder(t);
   const journal = await opened(folder);
-  const records = oneOfEach().slice(0, -1);
+  const records = [...oneOfEach().slice(0, -1), requestAdmitted(2)];
   for (const record of records) await journal.commit([record]);
   const tokens = Array.from({ length: 3000 }, (_, index) => tokenEmitted(index, 2));
   await journal.commit(tokens);
@@ -239,7 +247,7 @@ test('J4: near the limit admissions are refused, while what was admitted ends wi
     const ends = { load: sampleLoad, session: sessionId(1), request: requestId(request) };
     await journal.commit([
       ...tokens,
-      { kind: 'request-ended', ...ends, reason: 'length' },
+      requestEnded(request),
       { kind: 'request-settled', ...ends, receipts: [], emitted: 2000 },
     ]);
   }

@@ -16,32 +16,36 @@ const settled: JournalRecord = {
   emitted: 2,
 };
 
+const note = (ledger: Ledger, record: JournalRecord, load: number): void => {
+  ledger.note(record, { load, number: load, at: 1_700_000_000 });
+};
+
 test('room is kept for what an admitted request may still write, and given back as it writes and ends', () => {
   const ledger = new Ledger();
-  ledger.note(loadAdmitted(), 1);
+  note(ledger, loadAdmitted(), 1);
   const loaded = ledger.reservedBytes;
-  ledger.note(requestAdmitted(1, { maxTokens: 100 }), 1);
+  note(ledger, requestAdmitted(1, { maxTokens: 100 }), 1);
   const admitted = ledger.reservedBytes;
   assert.ok(admitted > loaded + 100 * 56);
-  ledger.note(tokenEmitted(0), 1);
+  note(ledger, tokenEmitted(0), 1);
   assert.ok(ledger.reservedBytes < admitted);
-  ledger.note(settled, 1);
+  note(ledger, settled, 1);
   assert.equal(ledger.reservedBytes, loaded);
-  ledger.note({ kind: 'load-ended', load: sampleLoad, by: 'unload' }, 1);
+  note(ledger, { kind: 'load-ended', load: sampleLoad, by: 'unload' }, 1);
   assert.equal(ledger.reservedBytes, 0);
   assert.deepEqual(ledger.liveLoads(), []);
 });
 
 test('a request that emits more than it was let in for eats nothing that was kept for others', () => {
   const ledger = new Ledger();
-  ledger.note(loadAdmitted(), 1);
-  ledger.note(requestAdmitted(1, { maxTokens: 2 }), 1);
-  ledger.note(requestAdmitted(2, { maxTokens: 2 }), 1);
-  for (let index = 0; index < 1000; index++) ledger.note(tokenEmitted(index), 1);
+  note(ledger, loadAdmitted(), 1);
+  note(ledger, requestAdmitted(1, { maxTokens: 2 }), 1);
+  note(ledger, requestAdmitted(2, { maxTokens: 2 }), 1);
+  for (let index = 0; index < 1000; index++) note(ledger, tokenEmitted(index), 1);
   const before = ledger.reservedBytes;
-  ledger.note(settled, 1);
+  note(ledger, settled, 1);
   assert.ok(ledger.reservedBytes > 0 && ledger.reservedBytes < before);
-  ledger.note({ kind: 'load-ended', load: sampleLoad, by: 'restart' }, 1);
+  note(ledger, { kind: 'load-ended', load: sampleLoad, by: 'forget' }, 1);
   assert.equal(ledger.reservedBytes, 0);
 });
 
@@ -54,8 +58,8 @@ test('an admission counts for at least what its record takes', () => {
 test('loads that have not ended are told in the order of their admission', () => {
   const ledger = new Ledger();
   const other = loadId('f'.repeat(32));
-  ledger.note(loadAdmitted(), 3);
-  ledger.note(loadAdmitted(other), 9);
+  note(ledger, loadAdmitted(), 3);
+  note(ledger, loadAdmitted(other), 9);
   assert.deepEqual(ledger.liveLoads(), [3, 9]);
   assert.equal(ledger.numberOf(other), 9);
   assert.equal(ledger.loadOf(3), sampleLoad);

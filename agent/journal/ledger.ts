@@ -1,6 +1,6 @@
 /**
- * What the journal knows of its records without reading or counting them (J3): the loads and their numbers, which of
- * them still live, and how much room the requests that were let in may still need.
+ * What the journal knows of its records without reading or counting them (J3): the loads and where their records lie,
+ * which of them still live, and how much room the requests that were let in may still need.
  *
  * Built from every record when the journal is opened, carried on with each record that is committed.
  */
@@ -8,6 +8,7 @@ import { assert, present } from '../../protocol/assert.ts';
 import type { LoadId } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import type { JournalRecord, LoadAdmitted, RequestAdmitted, SessionOpened } from '../records.ts';
+import { LoadHistory, type Noted } from './load-history.ts';
 import type { Row } from './record-codec.ts';
 
 /** Records that promise others: after them, records that end what they began must still fit. */
@@ -20,9 +21,13 @@ const loadEndingBytes = 256 * 1024;
 /** The end and the settlement of a request: a receipt of about 150 bytes for each stage. */
 const requestEndingBytes = 1024 + limits.stages * 192;
 
+export interface NotedOfLoad extends Noted {
+  readonly load: number;
+}
+
 export class Ledger {
   readonly #numbers = new Map<LoadId, number>();
-  readonly #loads = new Map<number, LoadId>();
+  readonly #histories = new Map<number, LoadHistory>();
   /** By number of each load that has not ended: bytes its requests may still write. */
   readonly #live = new Map<number, Map<number, number>>();
   #reservedBytes = 0;
@@ -37,7 +42,22 @@ export class Ledger {
   }
 
   loadOf(number: number): LoadId | undefined {
-    return this.#loads.get(number);
+    return this.#histories.get(number)?.load;
+  }
+
+  /** Of the load that goes by this number. */
+  history(number: number): LoadHistory | undefined {
+    return this.#histories.get(number);
+  }
+
+  /** Of all loads of which there are records, oldest first. */
+  histories(): readonly LoadHistory[] {
+    return [...this.#histories.values()];
+  }
+
+  /** Whether the load has not ended. */
+  isLive(number: number): boolean {
+    return this.#live.has(number);
   }
 
   /** Numbers of the loads that have not ended, oldest first. */
@@ -46,35 +66,49 @@ export class Ledger {
   }
 
   /** Takes note of a record that the journal holds or is about to write. `load` is the number of its load. */
-  note(record: JournalRecord, load: number): void {
+  note(record: JournalRecord, noted: NotedOfLoad): void {
+    const { load } = noted;
+    if (record.kind === 'load-admitted') this.#admit(record, load);
+    // Most records are tokens of a request that is known well.
+    if (record.kind === 'token-emitted' && this.#use(load, record.request)) return;
+    this.#histories.get(load)?.note(record, noted);
     switch (record.kind) {
-      case 'load-admitted':
-        // One that was ended may come again: it is a new load with a number of its own.
-        assert(!this.#live.has(this.#numbers.get(record.load) ?? -1), 'a load that stands is not admitted again');
-        this.#numbers.set(record.load, load);
-        this.#loads.set(load, record.load);
-        this.#live.set(load, new Map());
-        this.#reservedBytes += loadEndingBytes;
-        return;
       case 'load-ended':
         this.#endLoad(load);
         return;
       case 'request-admitted':
         this.#reserve(load, record.request, promisedBytes(record));
         return;
-      case 'token-emitted':
-        this.#use(load, record.request);
-        return;
       case 'request-settled':
         this.#release(load, record.request);
         return;
+      case 'load-admitted':
+      case 'token-emitted':
       case 'node-changed':
       case 'ring-ready':
+      case 'ring-suspended':
       case 'session-opened':
       case 'session-closed':
       case 'request-ended':
         return;
     }
+  }
+
+  /** The load's last records have gone. */
+  forget(number: number): void {
+    const load = this.loadOf(number);
+    this.#histories.delete(number);
+    if (load !== undefined && this.#numbers.get(load) === number) this.#numbers.delete(load);
+  }
+
+  #admit(record: LoadAdmitted, number: number): void {
+    const { load } = record;
+    // One that was ended may come again: it is a new load with a number of its own.
+    assert(!this.#live.has(this.#numbers.get(load) ?? -1), 'a load that stands is not admitted again');
+    this.#numbers.set(load, number);
+    this.#histories.set(number, new LoadHistory(record, number));
+    this.#live.set(number, new Map());
+    this.#reservedBytes += loadEndingBytes;
   }
 
   #reserve(load: number, request: number, bytes: number): void {
@@ -84,12 +118,15 @@ export class Ledger {
     this.#reservedBytes += bytes;
   }
 
-  #use(load: number, request: number): void {
+  /** Whether the request runs. */
+  #use(load: number, request: number): boolean {
     const requests = this.#live.get(load);
     const left = requests?.get(request);
-    if (requests === undefined || left === undefined || left < requestEndingBytes + rowBytes) return;
+    if (requests === undefined || left === undefined) return false;
+    if (left < requestEndingBytes + rowBytes) return true;
     requests.set(request, left - rowBytes);
     this.#reservedBytes -= rowBytes;
+    return true;
   }
 
   #release(load: number, request: number): void {

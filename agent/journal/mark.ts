@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { crc32c } from '@node-rs/crc32';
 
 import { syncFolder } from '../../model/folder-sync.ts';
+import type { Failpoint } from './failpoint.ts';
 import { isSystemError } from './failure.ts';
 
 export type MarkReading =
@@ -51,19 +52,26 @@ export async function readMark(folder: string): Promise<MarkReading> {
 export class Mark {
   readonly #file: FileHandle;
   readonly #head: string;
+  readonly #at: Failpoint;
 
-  private constructor(file: FileHandle, head: string) {
+  private constructor(file: FileHandle, head: string, failpoint: Failpoint) {
     this.#file = file;
     this.#head = head;
+    this.#at = failpoint;
   }
 
   /** Makes or takes over the mark; it is durable when this returns. */
-  static async open(folder: string, journal: string, number: number): Promise<Mark> {
+  static async open(
+    folder: string,
+    { journal, number }: { readonly journal: string; readonly number: number },
+    failpoint: Failpoint,
+  ): Promise<Mark> {
     const file = await open(join(folder, markFileName), 'a+', 0o600).then(async (created) => {
       await created.close();
       return open(join(folder, markFileName), 'r+');
     });
-    const mark = new Mark(file, `p4-journal ${journal} pid ${String(process.pid).padStart(10, '0')} record `);
+    const head = `p4-journal ${journal} pid ${String(process.pid).padStart(10, '0')} record `;
+    const mark = new Mark(file, head, failpoint);
     try {
       mark.write(number);
       await file.sync();
@@ -78,7 +86,9 @@ export class Mark {
   /** Costs some microseconds: the line lies in the page cache. */
   write(number: number): void {
     const text = `${this.#head}${String(number).padStart(16, '0')} crc32c `;
+    this.#at('mark.before');
     writeSync(this.#file.fd, `${text}${checksum(text)}\n`, 0);
+    this.#at('mark.after');
   }
 
   close(): Promise<void> {

@@ -11,13 +11,15 @@ import { syncFolder } from '../../model/folder-sync.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import { SqliteFailure, sqliteVersionNumber, type Connection } from './connection.ts';
+import type { Failpoint } from './failpoint.ts';
 import { corrupt, isSystemError, openingFailure } from './failure.ts';
 import { Ledger, recordBytes } from './ledger.ts';
 import { Mark, readMark, type MarkReading } from './mark.ts';
 import { admittedLoad, decodeRecord, type Row } from './record-codec.ts';
 import { readRows } from './record-pages.ts';
+import { isRepairUnfinished } from './repair-swap.ts';
 import { isEmptyDatabase, migrate } from './schema.ts';
-import { Store, databaseFileName, lockedConnection, type Kept } from './store.ts';
+import { Store, databaseFileName, lockedConnection, type DatabaseSize, type Kept } from './store.ts';
 
 export interface Opening {
   readonly folder: string;
@@ -25,6 +27,7 @@ export interface Opening {
   readonly limitBytes: number;
   /** After a failed write: number of the last record that was acknowledged. What lies behind it is dropped. */
   readonly acknowledged: number | null;
+  readonly failpoint: Failpoint;
 }
 
 /** A journal that is locked, whole and writable. */
@@ -33,7 +36,7 @@ export interface OpenedJournal {
   readonly mark: Mark;
   readonly ledger: Ledger;
   readonly kept: Kept;
-  readonly databaseBytes: number;
+  readonly size: DatabaseSize;
   /** Number of the newest hop of the trail. */
   readonly lastHop: number;
 }
@@ -50,8 +53,10 @@ export async function openFiles(opening: Opening): Promise<OpenedJournal> {
   requireSqlite(sqliteVersionNumber);
   const { folder } = opening;
   try {
+    opening.failpoint('open.before');
     await makeFolder(folder);
     await refuseVanishedDatabase(folder);
+    if (await isRepairUnfinished(folder)) throw corrupt(folder, 'a repair was cut off: it has to be run again');
     const connection = await lockedConnection(folder, databaseLimitBytes(opening.limitBytes));
     try {
       return await openLocked(connection, opening);
@@ -69,28 +74,40 @@ export async function openFiles(opening: Opening): Promise<OpenedJournal> {
 export const databaseLimitBytes = (limitBytes: number): number =>
   limitBytes - limits.journalWalBytes - 2 * limits.journalBatchBytes;
 
-async function openLocked(connection: Connection, { folder, acknowledged }: Opening): Promise<OpenedJournal> {
+async function openLocked(
+  connection: Connection,
+  { folder, acknowledged, failpoint }: Opening,
+): Promise<OpenedJournal> {
   const mark = await readMark(folder);
   if (mark.kind !== 'absent' && (await isEmptyDatabase(connection)))
     throw corrupt(folder, `${databaseFileName} is empty, although records were written to it`);
+  failpoint('open.after');
+  failpoint('migrate.before');
   await migrate(connection, folder);
-  const store = await Store.over(connection);
+  failpoint('migrate.after');
+  const store = await Store.over(connection, failpoint);
   const fault = await store.fault();
   if (fault !== null) throw corrupt(folder, fault);
   if (acknowledged !== null) await store.discardAfter(acknowledged);
   await store.proveWritable();
   // After a failed sync the WAL may lie in memory only: what it holds is written anew before anything rests on it.
   await store.checkpoint(acknowledged === null ? 'reused' : 'emptied');
-  const { journal, ...expected } = await store.kept();
+  const counters = await store.kept();
+  if (counters === null) throw corrupt(folder, 'the kept counters are missing');
+  const { journal, ...expected } = counters;
   const { ledger, kept } = await verify(store, { folder, expected });
+  for (const expired of await store.expired()) {
+    if (expired === null) throw corrupt(folder, 'what is known of expired requests is damaged');
+    ledger.history(expired.load)?.raise(expired);
+  }
   checkMark(folder, mark, { journal, number: kept.through });
   return {
     store,
     ledger,
     kept,
-    databaseBytes: await store.databaseBytes(),
+    size: await store.size(),
     lastHop: await store.lastHop(),
-    mark: await Mark.open(folder, journal, kept.through),
+    mark: await Mark.open(folder, { journal, number: kept.through }, failpoint),
   };
 }
 
@@ -127,13 +144,14 @@ async function verify(
   return { ledger, kept: counted };
 }
 
-function noteRow(ledger: Ledger, folder: string, row: Row): void {
+/** Takes note of a row whose checksum was right. Throws `JOURNAL_CORRUPT`, `JOURNAL_TOO_NEW`. */
+export function noteRow(ledger: Ledger, folder: string, row: Row): void {
   const load = admittedLoad(row) ?? ledger.loadOf(row.load);
   if (load === undefined) throw corrupt(folder, `record ${row.number} belongs to a load that is not there`);
   const record = decodeRecord(row, load);
   if (record === null)
     throw new P4Error('JOURNAL_TOO_NEW', { folder, found: `record ${row.number} of kind ${row.kind}` });
-  ledger.note(record, row.load);
+  ledger.note(record, { load: row.load, number: row.number, at: row.at ?? 0 });
 }
 
 function checkMark(
@@ -173,7 +191,7 @@ async function makeFolder(folder: string): Promise<void> {
   if (made !== undefined) await syncFolder(dirname(resolve(folder)));
 }
 
-async function lockedFailure(folder: string, cause: SqliteFailure): Promise<P4Error> {
+export async function lockedFailure(folder: string, cause: SqliteFailure): Promise<P4Error> {
   const mark = await readMark(folder).catch(() => null);
   const holder = mark?.kind === 'found' && isRunning(mark.pid) ? { pid: mark.pid } : {};
   return new P4Error('JOURNAL_LOCKED', { folder, ...holder }, cause);

@@ -14,7 +14,7 @@ import type { LoadId, RequestId, SessionId, TokenId } from '../../protocol/ids.t
 import type { JournalRecord } from '../records.ts';
 
 /** Numbers of the kinds in the file. They only grow: a number is never used again for another kind. */
-export const kindNumbers = {
+const kindNumbers = {
   'load-admitted': 1,
   'node-changed': 2,
   'ring-ready': 3,
@@ -25,11 +25,19 @@ export const kindNumbers = {
   'token-emitted': 8,
   'request-ended': 9,
   'request-settled': 10,
+  'ring-suspended': 11,
 } as const satisfies Record<JournalRecord['kind'], number>;
 
-const kindsByNumber: ReadonlyMap<number, JournalRecord['kind']> = new Map(
-  Object.entries(kindNumbers).map(([kind, number]) => [number, kind as JournalRecord['kind']]),
-);
+/** A `token-emitted` with `alone`: one bit that needs neither a column nor a body. */
+const aloneTokenNumber = 12;
+
+const kindsByNumber: ReadonlyMap<number, JournalRecord['kind']> = new Map([
+  ...Object.entries(kindNumbers).map(([kind, number]) => [number, kind as JournalRecord['kind']] as const),
+  [aloneTokenNumber, 'token-emitted'],
+]);
+
+/** The kind of a row's record, or `null` if a newer p4 wrote it. */
+export const kindOf = (row: Row): JournalRecord['kind'] | null => kindsByNumber.get(row.kind) ?? null;
 
 export interface Row {
   readonly number: number;
@@ -56,11 +64,12 @@ export interface Place {
 }
 
 export function encodeRecord(record: JournalRecord, { number, load, at }: Place): Row {
-  const kind = kindNumbers[record.kind];
   if (record.kind === 'token-emitted') {
-    const { session, request, index: step, token } = record;
+    const { session, request, index: step, token, alone } = record;
+    const kind = alone ? aloneTokenNumber : kindNumbers[record.kind];
     return { number, kind, load, session, request, step, token, at: null, body: null };
   }
+  const kind = kindNumbers[record.kind];
   const session = 'session' in record ? record.session : null;
   const request = 'request' in record ? record.request : null;
   return { number, kind, load, session, request, step: null, token: null, at, body: encodeBody(record) };
@@ -68,8 +77,8 @@ export function encodeRecord(record: JournalRecord, { number, load, at }: Place)
 
 /** The record of a row whose checksum was right, or `null` if a newer p4 wrote its kind. */
 export function decodeRecord(row: Row, load: LoadId): JournalRecord | null {
-  const kind = kindsByNumber.get(row.kind);
-  if (kind === undefined) return null;
+  const kind = kindOf(row);
+  if (kind === null) return null;
   if (kind === 'token-emitted') {
     return {
       kind,
@@ -78,6 +87,7 @@ export function decodeRecord(row: Row, load: LoadId): JournalRecord | null {
       request: row.request as RequestId,
       index: row.step as number,
       token: row.token as TokenId,
+      alone: row.kind === aloneTokenNumber,
     };
   }
   return {

@@ -6,6 +6,9 @@
  * instead of two. `hops` is a ring of the last hops.
  * `kept` is one row: how many records there are up to the number `through`, so that nobody counts (J3). Who deletes
  * records writes `kept` in the same transaction: up to `through` a missing record shows in the count, after it in a gap.
+ * `expired` has a row for each load of which records were deleted: the highest ids among them, written with the deletion,
+ * so that a request that has expired is told from one that never was, and no id is given twice (E1).
+ * `repairs` has a row for each repair the journal has been through: what it said was lost (J6).
  */
 
 import { P4Error } from '../../protocol/errors.ts';
@@ -49,7 +52,20 @@ const steps: readonly string[] = [
    ) STRICT;
    INSERT INTO kept VALUES (lower(hex(randomblob(16))), 0, 0, 0, 0);
    PRAGMA application_id = ${applicationId};`,
+  `CREATE TABLE expired (
+     load INTEGER PRIMARY KEY,
+     session INTEGER NOT NULL,
+     request INTEGER NOT NULL,
+     crc32c INTEGER NOT NULL
+   ) STRICT;
+   CREATE TABLE repairs (
+     number INTEGER PRIMARY KEY,
+     at INTEGER NOT NULL,
+     said TEXT NOT NULL
+   ) STRICT;`,
 ];
+
+export const knownSchemaSteps = steps.length;
 
 /** Whether the file has no tables yet. */
 export async function isEmptyDatabase(connection: Connection): Promise<boolean> {

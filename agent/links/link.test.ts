@@ -31,7 +31,7 @@ const edge: EdgeAddress = {
 function frameOf(hidden: Float32Array, of: EdgeAddress = edge): Uint8Array<ArrayBuffer> {
   const row: HopItem = {
     ...{ kind: 'rows', session: sessionId(1), request: requestId(1), slot: slotIndex(0), step: 1, firstPosition: 5 },
-    ...{ rowCount: 1, phase: 'decode', samples: true },
+    ...{ rowCount: 1, phase: 'decode', samples: true, alone: false },
   };
   const { source, destination } = of;
   return encodeFrame({
@@ -352,9 +352,9 @@ suite('links between agents', () => {
 
     test('another major version, told by name', async () => {
       const metadata = edgeMetadata(edge);
-      metadata.set('p4-protocol', '2.0');
+      metadata.set('p4-protocol', '3.0');
       const { node, error } = await sendRaw([], metadata);
-      assert.deepEqual([error?.code, error?.facts['there']], ['PROTOCOL_MISMATCH', '2.0']);
+      assert.deepEqual([error?.code, error?.facts['there']], ['PROTOCOL_MISMATCH', '3.0']);
       assert.deepEqual(node.edges, []);
       const none = await sendRaw([], new Metadata());
       assert.equal(none.error?.code, 'PROTOCOL_MISMATCH');

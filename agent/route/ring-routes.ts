@@ -35,6 +35,8 @@ export class RingRoutes {
   readonly #links = new Map<NodeIndex, RemoteEdge>();
   /** Sources of the edges that come in from other agents. */
   readonly #incoming = new Set<NodeIndex>();
+  /** Sources of the edges that are being dialled. */
+  readonly #dialling = new Set<NodeIndex>();
   /** Tells the agents before this one why the ring is gone. */
   readonly #gone = new AbortController();
   #frameNumber = 0n;
@@ -56,6 +58,17 @@ export class RingRoutes {
     const edge = new RemoteEdge(link, this.#options.load, this.#options.trail);
     this.#links.set(link.edge.source, edge);
     this.#nodes.get(link.edge.source)?.leadTo(edge);
+  }
+
+  /** Takes note that an edge is being dialled; false where it is already. */
+  beginsDialling(source: NodeIndex): boolean {
+    if (this.#dialling.has(source)) return false;
+    this.#dialling.add(source);
+    return true;
+  }
+
+  endsDialling(source: NodeIndex): void {
+    this.#dialling.delete(source);
   }
 
   acknowledged(source: NodeIndex, count: number): void {
@@ -96,9 +109,11 @@ export class RingRoutes {
   /** The receiving side of an edge from another agent; `edge` was found to be one of this ring. */
   incoming(edge: EdgeAddress): EdgeAnswer {
     const { ring, source, destination } = edge;
-    // The one that stands would be lost with the ring if another could take its place.
+    // Its sender has lost the one that stands, and with it the ring: what that still brings is of before the loss (R1).
     if (this.#incoming.has(source)) {
-      return { kind: 'refused', error: new P4Error('EDGE_TAKEN', { ring, source, destination }) };
+      const error = new P4Error('EDGE_TAKEN', { ring, source, destination });
+      this.#lose(new P4Error('LINK_LOST', { ring, node: source, host: this.#options.hosts[source] ?? '' }, error));
+      return { kind: 'refused', error };
     }
     this.#incoming.add(source);
     return {

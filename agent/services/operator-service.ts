@@ -7,6 +7,7 @@ import type * as messages from '../../protocol/messages.ts';
 import { parsePlan } from '../../protocol/plan-document.ts';
 import { planDigest } from '../../protocol/plan-digest.ts';
 import type { Plan } from '../../protocol/plan.ts';
+import { assignmentText } from '../assignment.ts';
 import { makeGenerationDigest, matchesGenerationDigest } from '../generation-digest.ts';
 import type { Input } from '../inputs.ts';
 import type { LoadWatch } from '../load-watch.ts';
@@ -69,7 +70,8 @@ async function load(
   const unwatch = watch.on(order.load, send);
   try {
     const { confirmed } = await calls.ask('loaded', (call) => {
-      dispatch({ kind: 'load', call, ...at, ...order, plan, generationDigest, digestMatches });
+      const atMs = performance.now();
+      dispatch({ kind: 'load', call, ...at, ...order, plan, generationDigest, digestMatches, atMs });
     });
     const ring = state().rings.get(at.ring);
     if (!confirmed || ring?.kind !== 'live') return;
@@ -100,7 +102,8 @@ function parseLoad(request: messages.LoadRequest): {
     });
   }
   const placements = request.stages.map(({ sliceId: id, address, port }) => ({ sliceId: sliceId(id), address, port }));
-  return { plan, order: { load: loadId(request.loadId), planDigest: digest, assignment: request.plan, placements } };
+  const assignment = assignmentText(request.plan, placements);
+  return { plan, order: { load: loadId(request.loadId), planDigest: digest, assignment, placements } };
 }
 
 interface GenerationAddress {
@@ -113,7 +116,7 @@ function addressOf(request: { readonly ring: string; readonly generation: string
 }
 
 /** Whether the generation is that of a load the journal holds and nothing runs of (G4). */
-async function fitsDigest(state: AgentState, at: GenerationAddress): Promise<boolean> {
+export async function fitsDigest(state: AgentState, at: GenerationAddress): Promise<boolean> {
   const standing = state.rings.get(at.ring);
   if (standing?.kind !== 'claimed') return false;
   return matchesGenerationDigest(at.generation, standing.generationDigest);

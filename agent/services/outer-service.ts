@@ -1,20 +1,31 @@
 /** The Outer service: sessions, requests and what comes out of them, at the agent of a ring's head. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { P4Error } from '../../protocol/errors.ts';
 import { checkGrammar } from '../../protocol/grammar-check.ts';
-import { generation, nodeIndex, requestId, ringName, sessionId, tokenId, type TokenId } from '../../protocol/ids.ts';
+import {
+  generation,
+  nodeIndex,
+  requestId,
+  ringName,
+  sessionId,
+  tokenId,
+  type SessionId,
+  type TokenId,
+} from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import type * as messages from '../../protocol/messages.ts';
 import { parseSampling } from '../../protocol/sampling-check.ts';
 import type { SettlementState } from '../calls.ts';
 import type { Input } from '../inputs.ts';
+import type { HeadState } from '../head/head-state.ts';
+import type { Journal } from '../journal/journal.ts';
 import type { Leases } from '../leases.ts';
-import { addressedRing } from '../outcome.ts';
+import { addressedRing, headMissing } from '../outcome.ts';
 import type { PendingCalls } from '../pending-calls.ts';
 import type { EventSender, RpcHandlers } from '../rpc/calls.ts';
 import type { Stages } from '../stages.ts';
 import type { AgentState, LiveRing } from '../state.ts';
-import type { TranscriptEvent, Transcripts } from '../transcripts.ts';
+import type { Pause, TranscriptEvent, Transcripts } from '../transcripts.ts';
+import { keptRequest, keptSettlement, keptTranscript } from './ended-requests.ts';
 
 export interface OuterServiceOptions {
   readonly state: () => AgentState;
@@ -23,6 +34,7 @@ export interface OuterServiceOptions {
   readonly transcripts: Transcripts;
   readonly leases: Leases;
   readonly stages: Pick<Stages, 'tokenize'>;
+  readonly journal: Pick<Journal, 'requestRecords'>;
 }
 
 export function outerService(options: OuterServiceOptions): RpcHandlers['Outer'] {
@@ -41,17 +53,35 @@ export function outerService(options: OuterServiceOptions): RpcHandlers['Outer']
       });
       return {};
     },
-    Settle: async (request) => {
-      const ring = liveRing(options.state(), request);
-      const { settlement } = await calls.ask('settlement', (call) => {
-        dispatch({ kind: 'settle', call, ...requestOf(request) });
-      });
-      return settlementMessage(ring, settlement);
-    },
+    Settle: (request) => settle(options, request),
   };
 }
 
-/** The stream is the session's lease: when it ends, so does the session, after its time to linger. */
+async function settle(options: OuterServiceOptions, request: messages.RequestCommand): Promise<messages.Settlement> {
+  const { state, calls, dispatch } = options;
+  const ring = headedRing(state(), request);
+  const known = ring.head.requests.get(requestId(request.request));
+  if (known === undefined) {
+    const kept = await keptRequest(...fromJournal(options, ring, request));
+    return settlementMessage(ring, kept.session, keptSettlement(kept));
+  }
+  const { settlement } = await calls.ask('settlement', (call) => {
+    dispatch({ kind: 'settle', call, ...requestOf(request) });
+  });
+  return settlementMessage(ring, known.session, settlement);
+}
+
+/** Where to look for a request that memory has let go of. */
+function fromJournal(
+  { journal }: OuterServiceOptions,
+  { ring, load }: LiveRing,
+  { session, request }: messages.RequestCommand,
+): Parameters<typeof keptRequest> {
+  const asked = { ring, session: sessionId(session), request: requestId(request) };
+  return [journal.requestRecords(load, asked.request), asked];
+}
+
+/** The stream is the session's lease: when it ends, so does the session after its time to linger, unless another took it up. */
 async function openSession(
   { state, dispatch, calls, leases }: OuterServiceOptions,
   request: messages.OpenSessionRequest,
@@ -59,7 +89,8 @@ async function openSession(
 ): Promise<void> {
   const at = { ring: ringName(request.ring), generation: generation(request.generation) };
   const opened = await calls.ask('session-opened', (call) => {
-    dispatch({ kind: 'open-session', call, ...at });
+    if (request.session === 0) dispatch({ kind: 'open-session', call, ...at });
+    else dispatch({ kind: 'resume-session', call, ...at, session: sessionId(request.session) });
   });
   const { session, contextTokens } = opened;
   const { load, head } = liveRing(state(), request);
@@ -67,16 +98,10 @@ async function openSession(
   // It may have ended while its opening was written down: then nobody ends its lease any more.
   if (head?.sessions.has(session) !== true) return;
   const ended = await leases.held({ load, session }, stream.signal);
-  if (ended === 'session-ended') return;
-  await delay(Math.min(request.lingerMs, limits.lingerMs), undefined, { ref: false });
-  await calls
-    .ask('session-closed', (call) => {
-      dispatch({ kind: 'close-session', call, ...at, session });
-    })
-    .catch((error: unknown) => {
-      // The ring went first, and the session with it.
-      if (!(error instanceof P4Error)) throw error;
-    });
+  if (ended !== 'let-go') return;
+  leases.expect({ load, session }, Math.min(request.lingerMs, limits.lingerMs), () => {
+    dispatch({ kind: 'lease-expired', ring: at.ring, load, session });
+  });
 }
 
 async function submit(options: OuterServiceOptions, request: messages.SubmitRequest): Promise<messages.SubmitReply> {
@@ -119,24 +144,49 @@ async function promptTokens(
 }
 
 async function gather(
-  { state, transcripts }: OuterServiceOptions,
+  options: OuterServiceOptions,
   request: messages.GatherRequest,
   stream: EventSender<messages.GatherEvent>,
 ): Promise<void> {
-  const { ring, load } = liveRing(state(), request);
-  const of = { ring, load, session: sessionId(request.session), request: requestId(request.request) };
-  if (!transcripts.has(of)) throw new P4Error('REQUEST_UNKNOWN', { ring, request: of.request });
-  for await (const event of transcripts.read(of, request.from, stream.signal)) {
+  const { state, transcripts } = options;
+  const ring = headedRing(state(), request);
+  const { ring: name, load, head } = ring;
+  const { from } = request;
+  const asked = { ring: name, load, session: sessionId(request.session), request: requestId(request.request) };
+  const found = transcripts.find(asked);
+  if (found !== null) {
+    for await (const event of transcripts.read(found, from, stream.signal)) await stream.send(gatherMessage(event));
+    return;
+  }
+  const kept = await keptRequest(...fromJournal(options, ring, request));
+  for (const event of keptTranscript(kept, { vocabulary: head.vocabulary, from, asked })) {
+    if (stream.signal.aborted) return;
     await stream.send(gatherMessage(event));
   }
 }
 
 function gatherMessage(event: TranscriptEvent): messages.GatherEvent {
-  return event.kind === 'token' ? { event: 'token', token: event.token } : { event: 'end', end: event.end };
+  switch (event.kind) {
+    case 'token':
+      return { event: 'token', token: event.token };
+    case 'end':
+      return { event: 'end', end: event.end };
+    case 'paused':
+      return { event: 'paused', paused: pauseMessage(event.pause) };
+    case 'resumed':
+      return { event: 'resumed', resumed: {} };
+  }
 }
 
-function settlementMessage(ring: LiveRing, settlement: SettlementState): messages.Settlement {
-  if (settlement.kind === 'running') return { state: 'running', reason: '', stages: [], emitted: 0 };
+function pauseMessage({ error, untilMs }: Pause): messages.GatheredPause {
+  const { code, rule, facts } = error;
+  const { host = '', node = '' } = facts;
+  const remainingMs = untilMs === null ? 0 : Math.max(1, Math.round(untilMs - performance.now()));
+  return { code, text: rule.says, host: String(host), node: String(node), remainingMs };
+}
+
+function settlementMessage(ring: LiveRing, session: SessionId, settlement: SettlementState): messages.Settlement {
+  if (settlement.kind === 'running') return { state: 'running', reason: '', session, stages: [], emitted: 0 };
   const { reason, receipts, emitted } = settlement;
   const stages = receipts.map((receipt): messages.SettledStage => {
     const { node, prefilled, decoded, reused, recomputed, padding, computeUs } = receipt;
@@ -147,7 +197,7 @@ function settlementMessage(ring: LiveRing, settlement: SettlementState): message
       ...{ prefilled, decoded, reused, recomputed, padding, computeMs: computeUs / 1000 },
     };
   });
-  return { state: 'settled', reason, stages, emitted };
+  return { state: 'settled', reason, session, stages, emitted };
 }
 
 /** @throws the refusal of a ring that is not there, or is of another generation (G3) */
@@ -155,6 +205,16 @@ function liveRing(state: AgentState, request: { readonly ring: string; readonly 
   const addressed = addressedRing(state, { ring: ringName(request.ring), generation: generation(request.generation) });
   if (addressed.kind === 'refused') throw addressed.error;
   return addressed.ring;
+}
+
+/** The same, with its head. @throws RING_NOT_READY where that is still to come up, NOT_THE_HEAD */
+function headedRing(
+  state: AgentState,
+  request: { readonly ring: string; readonly generation: string },
+): LiveRing & { readonly head: HeadState } {
+  const ring = liveRing(state, request);
+  if (ring.head !== null) return { ...ring, head: ring.head };
+  throw headMissing(ring, state.host);
 }
 
 function sessionOf(request: messages.SessionCommand) {

@@ -24,8 +24,10 @@ const stageMain = fileURLToPath(new URL('../../stage/main.js', import.meta.url))
 export class ChildLauncher implements StageLauncher {
   readonly outlivesAgent = false;
 
-  clear(runtimeFolder: string): Promise<void> {
-    return removeDeadStages(runtimeFolder);
+  /** None: children end with their agent. */
+  async former(runtimeFolder: string): Promise<readonly StageHandle[]> {
+    await removeDeadStages(runtimeFolder);
+    return [];
   }
 
   async start(spec: StageSpec): Promise<StageHandle> {

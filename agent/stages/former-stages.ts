@@ -1,7 +1,7 @@
 /**
  * Stages of a former agent, found by their folders: units live on when their agent is killed or restarted.
  *
- * They are ended here. An agent that adopts one would take it out of the list before.
+ * Those that live are taken up by their handles; what is left of the others goes.
  */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import type { StageOrders } from './stage-orders.ts';
 import { read, signalUnit } from './stage-unit.ts';
 import { isInstanceName, isInUnit, pidOf, unitEndOf } from './unit-files.ts';
 
-export interface FormerStage {
+export interface FormerUnit {
   readonly instance: string;
   readonly folder: string;
   /** 0 where its unit never had a process. */
@@ -24,12 +24,12 @@ export interface FormerStage {
   readonly state: 'lives' | 'starting' | 'ended';
 }
 
-export function formerStages(runtimeFolder: string, orders: StageOrders): readonly FormerStage[] {
+export function formerUnits(runtimeFolder: string, orders: StageOrders): readonly FormerUnit[] {
   const names = readdirSync(runtimeFolder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  return names.filter(({ name }) => isInstanceName(name)).map(({ name }) => formerStage(runtimeFolder, name, orders));
+  return names.filter(({ name }) => isInstanceName(name)).map(({ name }) => formerUnit(runtimeFolder, name, orders));
 }
 
-function formerStage(runtimeFolder: string, instance: string, orders: StageOrders): FormerStage {
+function formerUnit(runtimeFolder: string, instance: string, orders: StageOrders): FormerUnit {
   const folder = join(runtimeFolder, instance);
   const pid = pidOf(read(join(folder, pidFileName))) ?? 0;
   const stage = { instance, folder, pid };
@@ -39,8 +39,8 @@ function formerStage(runtimeFolder: string, instance: string, orders: StageOrder
   return { ...stage, state: lives ? 'lives' : 'ended' };
 }
 
-/** Resolves when the stage is gone. @throws STAGE_UNIT_REFUSED when one that may be starting cannot be stopped */
-export async function endFormerStage(stage: FormerStage, orders: StageOrders, log: Log): Promise<void> {
+/** Resolves when the unit is gone. @throws STAGE_UNIT_REFUSED when one that may be starting cannot be stopped */
+export async function endFormerUnit(stage: FormerUnit, orders: StageOrders, log: Log): Promise<void> {
   const { instance, folder, pid, state } = stage;
   if (state !== 'ended') {
     log({ event: 'former-stage-ending', unit: orders.unit(instance), pid });
@@ -49,7 +49,7 @@ export async function endFormerStage(stage: FormerStage, orders: StageOrders, lo
   removeStageFolder(folder);
 }
 
-async function endUnit({ instance, folder, pid, state }: FormerStage, orders: StageOrders): Promise<void> {
+async function endUnit({ instance, folder, pid, state }: FormerUnit, orders: StageOrders): Promise<void> {
   const unit = orders.unit(instance);
   const ended = (): true | null => (unitEndOf(read(join(folder, exitFileName))) === null ? null : true);
   try {

@@ -92,13 +92,15 @@ export class StageConnection {
   }
 
   /**
-   * Opens the data socket; the stage begins without leases. Another connection that was open to it is closed.
+   * Opens the data socket anew; the stage begins without leases. Another connection that was open to it is closed, and
+   * nothing that the stage sent on it is told any more.
    *
    * @param onFrame told each frame of the stage, in order, in a buffer of its own
    * @throws GENERATION_MISMATCH, STAGE_OF_ANOTHER_NODE, STAGE_VERSION, STAGE_LOST
    */
   async attach(hello: Omit<DataHello, 'protocol'>, onFrame: (frame: Uint8Array<ArrayBuffer>) => void): Promise<void> {
-    assert(this.#data === null, 'frames have one way');
+    this.#data?.close();
+    this.#data = null;
     const { ring, node, generation } = hello;
     this.#data = await FrameClient.open(
       join(this.#folder, dataSocketName),

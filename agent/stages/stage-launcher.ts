@@ -43,10 +43,11 @@ export interface StageLauncher {
   /** Whether stages live on when their agent ends; else they end with it. */
   readonly outlivesAgent: boolean;
   /**
-   * Clears the runtime folder of what a former agent left behind, before the first start: folders of dead stages, and
-   * stages that live. Adopting one of those instead of ending it would be decided here.
+   * Stages of a former agent that live, before the first start; what is left of others is cleared away.
+   *
+   * @param log called with each line of a stage's log from here on
    */
-  clear(runtimeFolder: string): Promise<void>;
+  former(runtimeFolder: string, log: (folder: string, line: StageLine) => void): Promise<readonly StageHandle[]>;
   /** @throws STAGE_START, STAGE_RUNTIME_FOLDER */
   start(spec: StageSpec): Promise<StageHandle>;
 }

@@ -2,10 +2,11 @@
  * A stage that is a unit of systemd, seen from its agent: by the files that the unit writes into the stage's folder, which
  * needs no right to ask systemd, and no bus.
  */
-import { closeSync, openSync, readFileSync, readSync, truncateSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, readSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { P4Error } from '../../protocol/errors.ts';
+import type { NodeIndex, RingName } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import { FolderWatch } from './folder-watch.ts';
 import { exitFileName, logFileName, pidFileName, removeStageFolder } from './stage-folder.ts';
@@ -14,11 +15,22 @@ import type { StageOrders } from './stage-orders.ts';
 import { StageWords } from './stage-words.ts';
 import { endFacts, isInUnit, pidOf, unitEndOf, type UnitEnd } from './unit-files.ts';
 
+/** What a unit is: of a former agent's, the node is not known yet. */
+type UnitSpec = Pick<StageSpec, 'folder' | 'log'> & Partial<Pick<StageSpec, 'ring' | 'node'>>;
+
+interface UnitParts {
+  readonly spec: UnitSpec;
+  readonly instance: string;
+  readonly orders: StageOrders;
+  /** It runs already, and what it has said so far was heard. */
+  readonly isFormer?: boolean;
+}
+
 export class StageUnit implements StageHandle {
   readonly folder: string;
   readonly gone: AbortSignal;
   readonly exited: Promise<StageExit>;
-  readonly #spec: StageSpec;
+  readonly #spec: UnitSpec;
   readonly #orders: StageOrders;
   readonly #instance: string;
   readonly #watch: FolderWatch;
@@ -31,7 +43,7 @@ export class StageUnit implements StageHandle {
   #isOver = false;
 
   /** Before the unit is ordered to start: nothing of it is missed. @throws STAGE_RUNTIME_FOLDER */
-  constructor(parts: { readonly spec: StageSpec; readonly instance: string; readonly orders: StageOrders }) {
+  constructor(parts: UnitParts) {
     this.#spec = parts.spec;
     this.#orders = parts.orders;
     this.#instance = parts.instance;
@@ -39,6 +51,7 @@ export class StageUnit implements StageHandle {
     this.gone = this.#gone.signal;
     this.exited = this.#exited.promise;
     this.#words = new StageWords(parts.spec.log);
+    if (parts.isFormer === true) this.#logBytes = sizeOf(join(this.folder, logFileName));
     // An end before the start is also told by `started`; whoever waits for neither is no bug.
     this.#started.promise.catch(() => undefined);
     this.#watch = new FolderWatch(this.folder, () => {
@@ -88,6 +101,11 @@ export class StageUnit implements StageHandle {
     this.#watch.close();
   }
 
+  get #node(): { readonly ring?: RingName; readonly node?: NodeIndex } {
+    const { ring, node } = this.#spec;
+    return { ...(ring === undefined ? {} : { ring }), ...(node === undefined ? {} : { node }) };
+  }
+
   #look(): void {
     if (this.#isOver) return;
     this.#relay();
@@ -102,10 +120,9 @@ export class StageUnit implements StageHandle {
     this.#relay();
     this.#words.end();
     removeStageFolder(this.folder);
-    const { ring, node } = this.#spec;
     const lastWords = this.#words.last;
     this.#started.reject(this.#startError({ ...endFacts(end), ...(lastWords.length === 0 ? {} : { lastWords }) }));
-    this.#gone.abort(new P4Error('STAGE_LOST', { ring, node, ...endFacts(end) }));
+    this.#gone.abort(new P4Error('STAGE_LOST', { ...this.#node, ...endFacts(end) }));
     this.#exited.resolve({ status: end.status, signal: end.signal, lastWords });
   }
 
@@ -136,8 +153,7 @@ export class StageUnit implements StageHandle {
   }
 
   #startError(facts: Readonly<Record<string, string | readonly string[]>>): P4Error {
-    const { ring, node } = this.#spec;
-    return new P4Error('STAGE_START', { ring, node, unit: this.#orders.unit(this.#instance), ...facts });
+    return new P4Error('STAGE_START', { ...this.#node, unit: this.#orders.unit(this.#instance), ...facts });
   }
 }
 
@@ -171,6 +187,8 @@ export function read(path: string): string {
     return '';
   }
 }
+
+const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
 /** At most as much as one look needs; the rest comes with the next change. */
 const readBytes = 64 * 1024;

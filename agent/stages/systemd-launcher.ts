@@ -7,9 +7,9 @@
 import { basename } from 'node:path';
 
 import type { Log } from '../log.ts';
-import { endFormerStage, formerStages } from './former-stages.ts';
+import { endFormerUnit, formerUnits } from './former-stages.ts';
 import { makeStageFolder, removeStageFolder } from './stage-folder.ts';
-import type { StageHandle, StageLauncher, StageSpec } from './stage-launcher.ts';
+import type { StageHandle, StageLauncher, StageLine, StageSpec } from './stage-launcher.ts';
 import type { StageOrders } from './stage-orders.ts';
 import { StageUnit } from './stage-unit.ts';
 
@@ -23,10 +23,27 @@ export class SystemdLauncher implements StageLauncher {
     this.#log = log;
   }
 
-  async clear(runtimeFolder: string): Promise<void> {
+  async former(runtimeFolder: string, log: (folder: string, line: StageLine) => void): Promise<readonly StageHandle[]> {
     this.#orders.clear();
-    const former = formerStages(runtimeFolder, this.#orders);
-    await Promise.all(former.map((stage) => endFormerStage(stage, this.#orders, this.#log)));
+    const units = formerUnits(runtimeFolder, this.#orders);
+    await Promise.all(
+      units.filter(({ state }) => state !== 'lives').map((unit) => endFormerUnit(unit, this.#orders, this.#log)),
+    );
+    const living = units.filter(({ state }) => state === 'lives');
+    return Promise.all(living.map(({ instance, folder }) => this.#takenUp(instance, folder, log)));
+  }
+
+  async #takenUp(
+    instance: string,
+    folder: string,
+    log: (folder: string, line: StageLine) => void,
+  ): Promise<StageHandle> {
+    const relay = (line: StageLine): void => {
+      log(folder, line);
+    };
+    const unit = new StageUnit({ spec: { folder, log: relay }, instance, orders: this.#orders, isFormer: true });
+    await unit.started();
+    return unit;
   }
 
   async start(spec: StageSpec): Promise<StageHandle> {

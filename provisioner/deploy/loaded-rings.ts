@@ -56,4 +56,4 @@ async function ringsOn(agent: KnownAgent, signal: AbortSignal): Promise<readonly
 
 /** A ring that is only claimed has no stages: a restart takes nothing from it. */
 export const runningRings = ({ rings }: StatusReply): readonly string[] =>
-  rings.filter(({ phase }) => phase !== 'claimed' && phase !== 'lost').map(({ ring }) => ring);
+  rings.filter(({ phase }) => phase !== 'claimed').map(({ ring }) => ring);

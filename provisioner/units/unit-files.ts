@@ -78,6 +78,7 @@ export function unitFiles(options: UnitOptions): readonly HostFile[] {
     dropIn('p4-stage@.service', stageDropIn(options)),
     script('stage-start'),
     script('stage-end'),
+    script('p4'),
   ];
   switch (options.privileges) {
     case 'polkit':

@@ -73,11 +73,6 @@ for (const privileges of ['request-folder', 'polkit'] as const) {
 
     const told = async (ring: LoadedRing): Promise<string> => (await ring.askAlone(greedy)).text;
 
-    const untilGone = async (count: number): Promise<void> => {
-      const isLess = async (): Promise<boolean> => (await agent.stages()).size === count;
-      await eventually(isLess, { what: `${count} stage units run` });
-    };
-
     test('systemd finds no fault in them, and little that they leave open', async (t) => {
       const units = ['p4-agent.service', 'p4-stage@0123abcd.0.1.service'];
       if (privileges === 'request-folder') units.push('p4-stage-request.path', 'p4-stage-request.service');
@@ -127,38 +122,57 @@ for (const privileges of ['request-folder', 'polkit'] as const) {
       assert.equal(heard, '');
     });
 
-    test('a stage that is killed is told of as such, and the load brings it back', async () => {
+    const untilReady = (ring: LoadedRing): Promise<void> =>
+      eventually(async () => (await ring.status(agent.name)).phase === 'ready', {
+        what: 'the ring is ready',
+        withinMs: 30_000,
+      });
+
+    test('a stage that is killed is told of as such, and started again', async () => {
       const ring = await load();
       const before = await agent.stages();
       const [unit, pid] = present([...before][1], 'the second stage');
       await agent.run(`kill -KILL ${pid}`);
-      await untilGone(1);
-      await eventually(async () => (await ring.status(agent.name)).phase === 'lost', { what: 'the ring is lost' });
-      assert.match((await ring.status(agent.name)).reason, /SIGKILL/);
-      const again = await load();
-      assert.equal(await told(again), text);
-      assert.equal((await agent.stages()).has(unit), false, 'another start has another name');
+      await eventually(async () => !(await agent.stages()).has(unit), { what: 'another start has another name' });
+      await untilReady(ring);
+      assert.match((await agent.logged('stage-lost')).join('\n'), /STAGE_LOST/);
+      assert.equal((await agent.stages()).size, before.size);
+      assert.equal(await told(ring), text);
     });
 
-    test('stages live on without their agent; the next one ends them, and says so', async () => {
-      await load();
+    test('stages live on without their agent, and the next one takes them up with their weights (R2)', async () => {
+      const ring = await load();
       const former = await agent.stages();
-      await agent.run('systemctl stop p4-agent');
-      assert.deepEqual(await agent.stages(), former);
-      await agent.run('systemctl start p4-agent');
-      assert.equal((await agent.stages()).size, 0);
-      const said = (await agent.logged('former-stage-ending')).join('\n');
-      for (const unit of former.keys()) assert.ok(said.includes(unit), unit);
-      assert.equal(await agent.run('ls /run/p4/stages'), '');
-      assert.equal(await told(await load()), text);
+      for (const script of ['systemctl stop p4-agent', 'systemctl start p4-agent']) {
+        await agent.run(script);
+        assert.deepEqual(await agent.stages(), former);
+      }
+      await untilReady(ring);
+      assert.equal((await agent.logged('stage-taken-up')).length, former.size);
+      assert.equal(await told(ring), text);
     });
 
-    test('an agent that is killed is started again', async () => {
-      const former = await agent.mainPid('p4-agent');
-      await agent.run(`kill -KILL ${former}`);
-      const isNew = async (): Promise<boolean> => ![0, former].includes(await agent.mainPid('p4-agent'));
+    test('an agent that is killed is started again, and takes its stages up', async () => {
+      const ring = await load();
+      const former = await agent.stages();
+      const pid = await agent.mainPid('p4-agent');
+      await agent.run(`kill -KILL ${pid}`);
+      const isNew = async (): Promise<boolean> => ![0, pid].includes(await agent.mainPid('p4-agent'));
       await eventually(isNew, { what: 'another agent runs', withinMs: 20_000 });
       await agent.awaitAgent(30_000);
+      await untilReady(ring);
+      assert.deepEqual(await agent.stages(), former);
+      assert.equal(await told(ring), text);
+    });
+
+    test('stages that no journal knows are orphans: the next agent ends them, and says so', async () => {
+      await load();
+      const former = await agent.stages();
+      await agent.run('systemctl stop p4-agent && rm /var/lib/p4/journal*');
+      await agent.run('systemctl start p4-agent');
+      assert.equal((await agent.stages()).size, 0);
+      assert.equal((await agent.logged('orphan-ending')).length, former.size);
+      assert.equal(await agent.run('find /run/p4/stages -mindepth 1 -type d'), '');
       assert.equal(await told(await load()), text);
     });
 

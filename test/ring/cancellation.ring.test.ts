@@ -39,7 +39,8 @@ before(async () => {
     ['local-2', '2-4'],
     ['local', '5-7'],
   ] as const;
-  ring = await agents.load({ ring: 'cancel', stages, decode: 'exact' });
+  // A command that is killed leaves a session that lingers as long as the deadline is.
+  ring = await agents.load({ ring: 'cancel', stages, decode: 'exact', deadline: 1 });
   neighbourText = (await ring.askAlone(neighbourAsk)).text;
   latest = 1;
 });

@@ -39,8 +39,10 @@ export class CommandHome {
     mkdirSync(this.temporary);
   }
 
-  start(args: readonly string[], input: string | Buffer = ''): RunningCommand {
-    const command = new RunningCommand(args, { cwd: this.folder, input, env: this.#environment() });
+  /** @param environment variables besides the home's own */
+  start(args: readonly string[], input: string | Buffer = '', environment: NodeJS.ProcessEnv = {}): RunningCommand {
+    const env = { ...this.#environment(), ...environment };
+    const command = new RunningCommand(args, { cwd: this.folder, input, env });
     this.#running.add(command);
     void command.ended.then(() => this.#running.delete(command));
     return command;

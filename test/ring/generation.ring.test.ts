@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
 import { P4Error } from '../../protocol/errors.ts';
-import { hostName, type Generation } from '../../protocol/ids.ts';
+import type { Generation } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import { planFileOf } from '../../protocol/plan-document.ts';
 import { RingCalls } from '../../provisioner/ring-calls.ts';
@@ -168,8 +168,11 @@ describe('the number of a load', () => {
     await assert.rejects(ring.head.call(['Agent', 'Probe'], otherAddress(), { deadlineMs: limits.answerMs }), P4Error);
     const { pid } = await ring.node(1);
     process.kill(pid, 'SIGKILL');
-    const isLost = async (): Promise<boolean> => (await ring.status(hostName('local'))).phase === 'lost';
-    await eventually(isLost, { what: 'the head hears of it' });
+    const isBack = async (): Promise<boolean> => {
+      const node = (await ring.nodes())[1];
+      return node !== undefined && node.pid !== 0 && node.pid !== pid;
+    };
+    await eventually(isBack, { what: 'its agent has started it again' });
     await agents.agent('local-2').kill();
     await agents.agent('local-2').start();
     ring = await agents.load(plan);

@@ -15,6 +15,7 @@ import { encodeHopFrame } from '../../protocol/hop-codec.ts';
 import { encodeFrame } from '../../protocol/hop-frame.ts';
 import { hostName, nodeIndex, type Generation } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
+import { protocolVersionText } from '../../protocol/protocol-version.ts';
 import { hopsPath } from '../../protocol/rpc-definition.ts';
 import { errorOf } from '../../protocol/rpc-error.ts';
 import { secureContext, tlsOptions, type TlsIdentity } from '../../protocol/tls-identity.ts';
@@ -179,7 +180,7 @@ describe('a neighbour that opens a link', () => {
   function metadataWith(changes: Readonly<Record<string, string>>): Metadata {
     const metadata = new Metadata();
     const { ring: name, generation } = ring.address;
-    const good = { protocol: '1.0', ring: name, generation, source: '1', destination: '0' };
+    const good = { protocol: protocolVersionText, ring: name, generation, source: '1', destination: '0' };
     for (const [key, value] of Object.entries({ ...good, ...changes })) metadata.set(`p4-${key}`, value);
     return metadata;
   }
@@ -212,7 +213,7 @@ describe('a neighbour that opens a link', () => {
     assert.equal(await hops(neighbour, { source: '1', destination: '1' }), 'EDGE_UNKNOWN');
     assert.equal(await hops(neighbour, { source: '65535', destination: '0' }), 'EDGE_UNKNOWN');
     assert.equal(await hops(neighbour, { source: '-1' }), 'INVALID_ARGUMENT');
-    assert.equal(await hops(neighbour, { protocol: '2.0' }), 'PROTOCOL_MISMATCH');
+    assert.equal(await hops(neighbour, { protocol: '3.0' }), 'PROTOCOL_MISMATCH');
     assert.equal(await hops(operator, {}), 'ROLE_FORBIDDEN');
   });
 

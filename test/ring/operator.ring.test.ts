@@ -121,7 +121,7 @@ test('Ctrl-C during an answer frees its session', async () => {
   await assertSessionsOpen(0);
 });
 
-test('a client that is killed frees its session', async () => {
+test('a client that is killed frees its session, once nobody came back for it', async () => {
   const infer = home.start(['infer', plan, 'Once upon a time', '--ignore-end', '--json']);
   await infer.says('"token"');
   infer.kill('SIGKILL');
@@ -182,7 +182,7 @@ function startAgents(): Promise<RunningCommand> {
 function planFile(name: string, tailDevice: string): string {
   const path = join(home.folder, name);
   const lines = [
-    ...['ring: tale', `model: ${model}`, 'context: 512', 'sessions: 2', 'stages:'],
+    ...['ring: tale', `model: ${model}`, 'context: 512', 'sessions: 2', 'deadline: 3', 'stages:'],
     ...['  - { host: local, layers: 0-1 }', '  - { host: local, layers: 2-3 }', '  - { host: local-2, layers: 4-5 }'],
     `  - { host: local-2, layers: 6-7, device: ${tailDevice} }`,
   ];

@@ -111,10 +111,35 @@ export class FleetStage {
   }
 
   attach(change: Partial<StageLoad> = {}): Promise<void> {
-    return this.connection.attach({ ...this.order, ...change }, (frame) => {
+    const connection = this.connection;
+    return connection.attach({ ...this.order, ...change }, (frame) => {
+      if (connection !== this.#connection) return;
       this.#frames.push(frame);
       this.#wake();
     });
+  }
+
+  /** New connections, as after a loss elsewhere in the ring: the stage begins anew and keeps its weights. */
+  async reattach(): Promise<void> {
+    await this.connect();
+    this.#frames.length = 0;
+    await this.attach();
+    // The former ones are closed by the stage.
+    await this.awaitLoss();
+    this.losses.length = 0;
+  }
+
+  /** Sends frames and waits until all are finished; what came of them. */
+  async run(frames: readonly Uint8Array[]): Promise<Uint8Array<ArrayBuffer>[]> {
+    for (const frame of frames) this.connection.sendFrame(frame);
+    const found: Uint8Array<ArrayBuffer>[] = [];
+    let finished = 0;
+    while (finished < frames.length) {
+      const frame = await this.nextFrame();
+      finished += decodeFrame(frame).completes;
+      found.push(frame);
+    }
+    return found;
   }
 
   async answer(frame: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {

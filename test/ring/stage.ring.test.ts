@@ -136,7 +136,9 @@ test('a wrong hello is refused with its reason, and nothing changes', async () =
       ['STAGE_OF_ANOTHER_NODE', { node: nodeIndex(1) }],
     ];
     for (const [code, change] of refused) await assert.rejects(stage.attach(change), withCode(code));
-    assert.deepEqual(other.welcome.holds, { ring: 'test', node: 0, generation: testGeneration.toString() });
+    const { facts, ...load } = present(other.welcome.holds, 'it holds its load');
+    assert.deepEqual(load, { ring: 'test', node: 0, generation: testGeneration.toString() });
+    assert.equal(facts.hasTokenizer, true);
     assert.equal((await other.report()).kvCellsUsed, 6);
     assert.equal(stage.losses.length, 0);
     other.close();

@@ -41,6 +41,7 @@ export const planOver = (hosts: readonly HostName[], sessions = 4): Plan => ({
   sessions,
   kv: { keys: 'f16', values: 'f16' },
   decode: 'fast',
+  deadlineSeconds: 60,
   stages: hosts.map((host, index) => ({
     index: nodeIndex(index),
     host,
@@ -56,6 +57,7 @@ export const loadInput = (plan: Plan, changes: Partial<Extract<Input, { kind: 'l
   ring,
   generation: right,
   load,
+  atMs: 0,
   plan,
   planDigest: 'digest',
   assignment: '{}',
@@ -67,8 +69,9 @@ export const loadInput = (plan: Plan, changes: Partial<Extract<Input, { kind: 'l
 
 /** An agent whose effects are run by a toy ring, one dispatch after another; everything it did is kept to look at. */
 export class ToyAgent {
-  state: AgentState = { host: alpha, rings: new Map(), nextIncarnation: 1 };
-  readonly toy: ToyRing;
+  state: AgentState = { host: alpha, rings: new Map(), nextIncarnation: 1, nextSuspension: 1 };
+  toy: ToyRing;
+  readonly #stages: number;
   readonly records: JournalRecord[] = [];
   readonly replies = new Map<CallId, CallReply>();
   readonly tokens: number[] = [];
@@ -79,7 +82,21 @@ export class ToyAgent {
   readonly frames: Extract<Effect, { kind: 'send-frame' }>[] = [];
 
   constructor(stages = 1) {
+    this.#stages = stages;
     this.toy = new ToyRing(stages, right);
+  }
+
+  /** Every stage is empty, and what was on its way is gone. */
+  loseStages(): this {
+    this.toy = new ToyRing(this.#stages, right);
+    this.frames.length = 0;
+    return this;
+  }
+
+  /** Goes on from a state of before: the journal did not admit what came since. */
+  forget(before: AgentState): this {
+    this.state = before;
+    return this;
   }
 
   dispatch(input: Input): this {
@@ -116,6 +133,8 @@ export class ToyAgent {
     if (effect.kind === 'publish-end') this.ends.push(effect);
     if (effect.kind === 'start-stage') this.started.push(effect);
     if (effect.kind === 'stop-stage') this.stopped.push(effect.incarnation);
+    // Frames on their way are of before.
+    if (effect.kind === 'cut-ring') this.frames.length = 0;
   }
 }
 

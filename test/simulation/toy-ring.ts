@@ -4,8 +4,8 @@
  * Each stage's KV cache is a running hash for each slot, so a row that is skipped, doubled or out of order changes every
  * later token. The draw is a function of the last stage's hash.
  */
-import { assert } from '../../protocol/assert.ts';
-import type { BeginItem, HopItem, Receipt, RowsItem } from '../../protocol/hop-items.ts';
+import { assert, present } from '../../protocol/assert.ts';
+import type { BeginItem, EndItem, HopItem, Receipt, RowsItem, RowsPhase } from '../../protocol/hop-items.ts';
 import {
   nodeIndex,
   tokenId,
@@ -19,11 +19,18 @@ import type { FrameDraft } from '../../agent/head/schedule.ts';
 /** The running hash behind each row. */
 type Lease = number[];
 
+interface Counts {
+  prefilled: number;
+  decoded: number;
+  recomputed: number;
+  readonly reused: number;
+}
+
 export class ToyRing {
   readonly #stages: number;
   readonly #generation: Generation;
   readonly #leases = new Map<SlotIndex, Lease>();
-  readonly #receipts = new Map<RequestId, { prefilled: number; decoded: number; reused: number }>();
+  readonly #receipts = new Map<RequestId, Counts>();
 
   constructor(stages: number, generation: Generation) {
     this.#stages = stages;
@@ -58,7 +65,7 @@ export class ToyRing {
         this.#begin(item);
         return item;
       case 'end':
-        return { ...item, receipts: this.#receiptsOf(item.request) };
+        return { ...item, receipts: this.#receiptsOf(item) };
       case 'truncate': {
         const lease = this.#leases.get(item.slot);
         assert(lease !== undefined && lease.length >= item.length, 'a lease is cut, not grown');
@@ -72,9 +79,9 @@ export class ToyRing {
     }
   }
 
-  #begin({ request, reusedRows, slot }: BeginItem): void {
-    assert(this.#leases.get(slot)?.length === reusedRows, 'what is reused is there');
-    this.#receipts.set(request, { prefilled: 0, decoded: 0, reused: reusedRows });
+  #begin({ request, reusedRows, slot, ran }: BeginItem): void {
+    assert(this.#leases.has(slot), 'a request begins in an open session');
+    this.#receipts.set(request, { ...ran, recomputed: 0, reused: reusedRows });
   }
 
   #rows(item: RowsItem, rows: readonly TokenId[]): HopItem[] {
@@ -83,24 +90,29 @@ export class ToyRing {
     assert(lease !== undefined && receipt !== undefined, 'rows belong to an open session and a begun request');
     assert(lease.length === item.firstPosition, 'rows come in order, each once');
     for (const token of rows) lease.push(toyHash(lease.at(-1) ?? 1, token));
-    receipt[item.phase === 'prefill' ? 'prefilled' : 'decoded'] += rows.length;
+    receipt[countOf[item.phase]] += rows.length;
     if (!item.samples) return [];
     const { session, request, step } = item;
     return [{ kind: 'token', session, request, step, token: toyToken(lease.at(-1) ?? 1) }];
   }
 
-  #receiptsOf(request: RequestId): Receipt[] {
-    const counts = this.#receipts.get(request) ?? { prefilled: 0, decoded: 0, reused: 0 };
+  #receiptsOf({ request, ran }: EndItem): Receipt[] {
+    const counts = this.#receipts.get(request) ?? { recomputed: 0, ...present(ran, 'an end is of a request') };
     return Array.from({ length: this.#stages }, (_, node) => ({
       node: nodeIndex(node),
       sourceGeneration: this.#generation,
       ...counts,
-      recomputed: 0,
       padding: 0,
       computeUs: 1,
     }));
   }
 }
+
+const countOf: Readonly<Record<RowsPhase, 'prefilled' | 'decoded' | 'recomputed'>> = {
+  prefill: 'prefilled',
+  decode: 'decoded',
+  recompute: 'recomputed',
+};
 
 const toyHash = (hash: number, token: number): number => (Math.imul(hash, 31) + token + 7) >>> 0;
 

@@ -1,0 +1,110 @@
+/**
+ * R1, R2: a ring that lost a part waits for it, and comes back by itself as far as this host can bring it back.
+ *
+ * A loss is told all round: every agent of the ring cuts its links, makes its stages empty by new connections (nothing of
+ * before can come through those), starts the ones that died, and dials its edges anew; then the head probes. Nobody
+ * directs this, so agents meet each other in any state: an edge is dialled until its receiver takes it, and one that is
+ * dialled twice shows its receiver that there was a loss that it has not heard of.
+ */
+import type { P4Error } from '../protocol/errors.ts';
+import type { NodeIndex } from '../protocol/ids.ts';
+import { limits } from '../protocol/limits.ts';
+import type { Effect } from './effects.ts';
+import { suspendedHead } from './head/recovery.ts';
+import { lossText, replyTo, waitingCalls, withRing } from './outcome.ts';
+import { isHead, type AgentState, type LiveRing, type NodeState, type Suspension } from './state.ts';
+import type { Step } from './step.ts';
+
+export interface Loss {
+  readonly error: P4Error;
+  readonly atMs: number;
+  /** G5: a node whose stage is ended, not made empty. */
+  readonly stranger?: NodeIndex;
+}
+
+/** A part of the ring is lost: what hangs on it waits, and what is left of it on this host is made as new. */
+export function suspend(state: AgentState, ring: LiveRing, loss: Loss): Step {
+  const at = { ring: ring.ring, load: ring.load };
+  const { suspension, effects: told, state: counted } = suspended(state, ring, loss);
+  const emptied = emptiedNodes(ring, loss.stranger ?? null);
+  const next: LiveRing = {
+    ...ring,
+    suspension,
+    nodes: emptied.nodes,
+    phase: { kind: 'loading', calls: [] },
+    links: [],
+    head: ring.head === null ? null : suspendedHead(ring.head),
+  };
+  return {
+    state: withRing(counted, next),
+    records:
+      ring.suspension === null ? [{ kind: 'ring-suspended', load: ring.load, reason: lossText(loss.error) }] : [],
+    effects: [
+      { kind: 'cut-ring', ...at, error: loss.error },
+      ...replyTo(waitingCalls(ring.phase), { kind: 'refused', error: loss.error }),
+      ...emptied.effects,
+      ...told,
+    ],
+  };
+}
+
+/** The ring cannot be linked now; what it has stays. */
+export function delayed(state: AgentState, ring: LiveRing, loss: Loss): Step {
+  const { suspension, effects, state: counted } = suspended(state, ring, loss);
+  const neighbourLoads = loss.error.code === 'RING_NOT_READY' && loss.error.facts['phase'] === 'loading';
+  const next: LiveRing = { ...ring, suspension: { ...suspension, neighbourLoads }, phase: { kind: 'unlinked' } };
+  return {
+    state: withRing(counted, next),
+    records: [],
+    effects: [...replyTo(waitingCalls(ring.phase), { kind: 'refused', error: loss.error }), ...effects],
+  };
+}
+
+function suspended(
+  state: AgentState,
+  ring: LiveRing,
+  { error, atMs }: Loss,
+): { state: AgentState; suspension: Suspension; effects: Effect[] } {
+  const at = { ring: ring.ring, load: ring.load };
+  const former = ring.suspension;
+  const suspension: Suspension =
+    former === null
+      ? { number: state.nextSuspension, error, sinceMs: atMs, attempt: 0, isOverdue: false, neighbourLoads: false }
+      : { ...former, error: tellingError(former.error, error), attempt: former.attempt + 1 };
+  const { number, attempt } = suspension;
+  const ms = Math.min(limits.recoveryRetryMs * 2 ** attempt, limits.recoveryRetryMostMs);
+  const effects: Effect[] = [{ kind: 'await-retry', ...at, suspension: number, attempt, ms }];
+  if (former !== null) return { state, suspension, effects };
+  if (isHead(ring, state.host)) effects.push(...deadlineEffects(ring, suspension));
+  return { state: { ...state, nextSuspension: number + 1 }, suspension, effects };
+}
+
+/** Readers hear of it, and the clock of the plan's deadline starts; at the head's agent only. */
+export function deadlineEffects({ ring, load, plan }: LiveRing, { number, error }: Suspension): Effect[] {
+  const ms = plan.deadlineSeconds * 1000;
+  return [
+    { kind: 'await-deadline', ring, load, suspension: number, ms },
+    { kind: 'publish-pause', ring, load, error, ms },
+  ];
+}
+
+/** Errors that only say that others are not ready either do not take the place of the one that says what was lost. */
+const tellingError = (former: P4Error, error: P4Error): P4Error =>
+  ['RING_NOT_READY', 'LINK_LOST', 'PROBE_LOST'].includes(error.code) ? former : error;
+
+function emptiedNodes(ring: LiveRing, stranger: NodeIndex | null): { nodes: LiveRing['nodes']; effects: Effect[] } {
+  const effects: Effect[] = [];
+  const nodes = new Map<NodeIndex, NodeState>();
+  for (const [node, nodeState] of ring.nodes) {
+    const of = { ring: ring.ring, load: ring.load, node, incarnation: nodeState.incarnation };
+    if (nodeState.kind !== 'loaded') nodes.set(node, nodeState);
+    else if (node === stranger) {
+      nodes.set(node, { kind: 'stopping', incarnation: nodeState.incarnation });
+      effects.push({ kind: 'stop-stage', ...of });
+    } else {
+      nodes.set(node, { kind: 'attaching', incarnation: nodeState.incarnation });
+      effects.push({ kind: 'attach-stage', ...of });
+    }
+  }
+  return { nodes, effects };
+}

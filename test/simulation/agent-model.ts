@@ -1,0 +1,372 @@
+/**
+ * One agent process: the real `step`, the real `edgeFault` and the real fold of the journal, between models of the I/O that
+ * production has around them. It hears nothing while it is stopped, and nothing ever again once it has ended.
+ */
+import type { CallId, CallReply } from '../../agent/calls.ts';
+import type { Effect } from '../../agent/effects.ts';
+import { HeadRecall } from '../../agent/head/memory.ts';
+import type { Input } from '../../agent/inputs.ts';
+import type { EdgeAddress } from '../../agent/links/link.ts';
+import type { AgentState, LiveRing } from '../../agent/state.ts';
+import { edgeFault } from '../../agent/step-link.ts';
+import type { Step } from '../../agent/step.ts';
+import { P4Error } from '../../protocol/errors.ts';
+import type { Frame } from '../../protocol/hop-frame.ts';
+import type { HostName, LoadId, NodeIndex } from '../../protocol/ids.ts';
+import type { HostModel } from './host-model.ts';
+import type { Answer, DialledAgent, SimLink } from './network.ts';
+import { RingRoutesModel } from './ring-routes-model.ts';
+import { ServicesModel } from './services-model.ts';
+import { ShellModel } from './shell-model.ts';
+import { StagesModel } from './stages-model.ts';
+import type { ToyStage } from './toy-stage.ts';
+import type { World } from './world.ts';
+
+export class AgentModel implements DialledAgent {
+  readonly host: HostName;
+  readonly #world: World;
+  readonly #machine: HostModel;
+  readonly shell: ShellModel;
+  readonly services: ServicesModel;
+  readonly #stages: StagesModel;
+  readonly #routes = new Map<LoadId, RingRoutesModel>();
+  isGone = false;
+  /** It answers calls once it knows what the former process left. */
+  isListening = false;
+  /** Not scheduled by its system. */
+  isStopped = false;
+  /** Told while it was stopped. */
+  #heard: (() => void)[] = [];
+
+  constructor(world: World, machine: HostModel) {
+    const { random, clock } = world;
+    this.host = machine.host;
+    this.#world = world;
+    this.#machine = machine;
+    const after = (ms: number, run: () => void): void => {
+      this.after(ms, run);
+    };
+    const dispatch = (input: Input): void => {
+      this.shell.dispatch(input);
+    };
+    this.services = new ServicesModel({
+      ...{ journal: machine.journal, after, lingerMs: world.plan.lingerMs },
+      expire: (load, session) => {
+        const { ring } = world.loadNamed(load);
+        dispatch({ kind: 'lease-expired', ring, load, session });
+      },
+    });
+    this.#stages = new StagesModel({
+      ...{ random, dispatch, after, nowMs: () => clock.nowMs, doublesOneIn: world.plan.doublesOneIn },
+      hear: (news) => {
+        this.hear(news);
+      },
+      spawn: (start) => machine.spawn(start),
+      enter: (load, node, send) => this.#enter(load, node, send),
+      output: (load, node, frame) => {
+        this.#routes.get(load)?.output(node, frame);
+      },
+    });
+    this.shell = new ShellModel(
+      { host: machine.host, rings: new Map(), nextIncarnation: 1, nextSuspension: 1 },
+      {
+        ...{ random, journal: machine.journal, after },
+        run: (effect) => {
+          this.#run(effect);
+        },
+        taken: (before, input, step) => {
+          this.#taken(before, input, step);
+        },
+      },
+    );
+  }
+
+  get state(): AgentState {
+    return this.shell.state;
+  }
+
+  /** Takes up what the journal holds, then asks the stages that live. */
+  begin(): void {
+    for (const { admitted, records } of this.#machine.journal.standing) {
+      const recall = new HeadRecall({ session: 0, request: 0 });
+      for (const record of records) recall.add(record);
+      const { ring, load, generationDigest, planDigest } = admitted;
+      const deadlineMs = this.#world.loadNamed(admitted.load).plan.deadlineSeconds * 1000;
+      this.shell.dispatch({
+        ...{ kind: 'restored', ring, load, generationDigest, planDigest },
+        ...{ memory: recall.memory, deadlineMs },
+      });
+    }
+    const living = this.#machine.livingStages();
+    this.after(this.#world.random.between(5, 60), () => {
+      this.#adoptStages(living.filter(({ life }) => life !== 'dead'));
+      this.isListening = true;
+    });
+  }
+
+  end(): void {
+    if (this.isGone) return;
+    this.isGone = true;
+    this.#heard = [];
+    this.shell.end();
+    this.services.end();
+  }
+
+  hear(news: () => void): void {
+    if (this.isGone) return;
+    if (this.isStopped) this.#heard.push(news);
+    else this.#world.guarded(news);
+  }
+
+  after(ms: number, run: () => void): void {
+    this.#world.clock.after(ms, () => {
+      this.hear(run);
+    });
+  }
+
+  stopScheduling(forMs: number): void {
+    if (this.isStopped) return;
+    this.isStopped = true;
+    this.#world.clock.after(forMs, () => {
+      this.isStopped = false;
+      const heard = this.#heard;
+      this.#heard = [];
+      for (const news of heard) this.hear(news);
+    });
+  }
+
+  /** A caller's call; the answer comes some time later, also when the process ends first. */
+  ask(make: (call: CallId) => Input, answered: (reply: CallReply | 'gone') => void): void {
+    const { clock, random } = this.#world;
+    const later = (reply: CallReply | 'gone'): void => {
+      clock.after(random.between(1, 4) / 2, () => {
+        this.#world.guarded(() => {
+          answered(reply);
+        });
+      });
+    };
+    clock.after(random.between(1, 4) / 2, () => {
+      if (this.isGone) later('gone');
+      else {
+        const call = this.#world.nextCall();
+        this.services.await(call, later);
+        this.hear(() => {
+          this.shell.dispatch(make(call));
+        });
+      }
+    });
+  }
+
+  answer(edge: EdgeAddress, peer: HostName, link: SimLink): Answer {
+    const error = edgeFault(this.state, edge, peer);
+    if (error !== null) return { kind: 'refused', error };
+    const ring = this.state.rings.get(edge.ring);
+    if (ring?.kind !== 'live') return { kind: 'refused', error: new P4Error('RING_UNKNOWN', { ring: edge.ring }) };
+    this.#world.checks.acceptedEdge(edge, ring, peer);
+    return this.#routesOf(ring).incoming(edge, link);
+  }
+
+  /** R2: stages of a load that stands, and of its generation, are taken up; all others are ended. */
+  #adoptStages(living: readonly ToyStage[]): void {
+    const found = new Map<LoadId, ToyStage[]>();
+    for (const stage of living) {
+      const { load, ring } = stage.order;
+      const claimed = this.state.rings.get(ring);
+      const fits =
+        claimed?.kind === 'claimed' &&
+        claimed.load === load &&
+        stage.life === 'loaded' &&
+        claimed.generationDigest.hash === stage.generation.toString();
+      const others = found.get(load) ?? [];
+      if (!fits || others.some(({ node }) => node === stage.node)) {
+        stage.kill(new P4Error('STAGE_LOST', { why: 'of a former load' }));
+      } else found.set(load, [...others, stage]);
+    }
+    const highestStart = Math.max(0, ...[...found.values()].flat().map(({ incarnation }) => incarnation));
+    for (const [load, stages] of found) this.#adopt(load, stages, highestStart);
+  }
+
+  #adopt(load: LoadId, stages: readonly ToyStage[], highestStart: number): void {
+    const { ring, plan, placements, generation } = this.#world.loadNamed(load);
+    const claimed = this.state.rings.get(ring);
+    if (claimed?.kind !== 'claimed' || claimed.load !== load) return;
+    for (const stage of stages) this.#stages.adopt(stage);
+    this.shell.dispatch({
+      ...{ kind: 'adopted', ring, load, generation, plan, placements, atMs: this.#world.clock.nowMs },
+      stages: new Map(stages.map(({ node, incarnation }) => [node, incarnation])),
+      highestStart,
+    });
+  }
+
+  #enter(load: LoadId, node: NodeIndex, send: (frame: Frame) => void): boolean {
+    const { ring } = this.#world.loadNamed(load);
+    const live = this.state.rings.get(ring);
+    if (live?.kind !== 'live' || live.load !== load) return false;
+    this.#routesOf(live).addStage(node, send);
+    return true;
+  }
+
+  #routesOf(ring: LiveRing): RingRoutesModel {
+    const standing = this.#routes.get(ring.load);
+    if (standing !== undefined) return standing;
+    const at = { ring: ring.ring, load: ring.load };
+    const { clock } = this.#world;
+    const routes = new RingRoutesModel(ring, this.host, {
+      returned: (items) => {
+        const { doublesOneIn } = this.#world.plan;
+        this.shell.dispatch({ kind: 'returned', ...at, items, atMs: clock.nowMs });
+        // E1: told twice, it changes nothing.
+        if (doublesOneIn > 0 && this.#world.random.oneIn(doublesOneIn))
+          this.shell.dispatch({ kind: 'returned', ...at, items, atMs: clock.nowMs });
+      },
+      frameFinished: () => {
+        this.shell.dispatch({ kind: 'frame-finished', ...at });
+      },
+      lost: (error) => {
+        if (this.#routes.get(ring.load) === routes)
+          this.shell.dispatch({ kind: 'link-lost', ...at, error, atMs: clock.nowMs });
+      },
+      after: (ms, run) => {
+        this.after(ms, run);
+      },
+    });
+    this.#routes.set(ring.load, routes);
+    return routes;
+  }
+
+  #dial({ ring, load, edges }: Extract<Effect, { kind: 'dial-links' }>): void {
+    const live = this.state.rings.get(ring);
+    if (live?.kind !== 'live' || live.load !== load) return;
+    const routes = this.#routesOf(live);
+    for (const edge of edges) {
+      if (routes.dialling.has(edge.source)) continue;
+      routes.dialling.add(edge.source);
+      this.#world.network.dial(this, edge, (dialled) => {
+        routes.dialling.delete(edge.source);
+        const isCurrent = this.#routes.get(load) === routes;
+        const atMs = this.#world.clock.nowMs;
+        if (dialled instanceof P4Error) {
+          if (isCurrent) this.shell.dispatch({ kind: 'dial-failed', ring, load, error: dialled, atMs });
+        } else if (isCurrent) this.#linkUp(routes, dialled);
+        else dialled.close();
+      });
+    }
+  }
+
+  #linkUp(routes: RingRoutesModel, link: SimLink): void {
+    const { ring, load } = routes.ring;
+    const { source, destination } = link.edge;
+    link.outgoing = {
+      lost: (error) => {
+        if (this.#routes.get(load) !== routes) return;
+        const named = new P4Error(error.code, { ring, node: destination, host: link.receiver.host, ...error.facts });
+        this.shell.dispatch({ kind: 'link-lost', ring, load, error: named, atMs: this.#world.clock.nowMs });
+      },
+    };
+    routes.addLink(link);
+    const up = { source, destination, address: link.receiver.host, peer: link.receiver.host };
+    this.shell.dispatch({ kind: 'link-up', ring, load, link: up });
+  }
+
+  #taken(before: AgentState, input: Input, step: Step): void {
+    this.#world.trace(() => `${this.host} ${traced(input, step)}`);
+    this.#world.checks.taken({ agent: this, before, input, step });
+  }
+
+  // A table of what runs what, one line each.
+  // eslint-disable-next-line complexity
+  #run(effect: Effect): void {
+    switch (effect.kind) {
+      case 'reply':
+        this.services.answer(effect.call, effect.reply);
+        return;
+      case 'start-stage':
+        this.#stages.start(effect);
+        return;
+      case 'stop-stage':
+        this.#stages.stop(effect);
+        return;
+      case 'attach-stage':
+        this.#stages.attach(effect);
+        return;
+      case 'dial-links':
+        this.#dial(effect);
+        return;
+      case 'cut-ring':
+        this.#routes.get(effect.load)?.close(effect.error);
+        this.#routes.delete(effect.load);
+        return;
+      case 'send-frame':
+        this.#routes.get(effect.load)?.send(effect);
+        return;
+      case 'await-probe':
+      case 'await-retry':
+      case 'await-deadline':
+      case 'await-lease':
+        this.#await(effect);
+        return;
+      case 'end-lease':
+        this.services.endLease(effect.of.load, effect.of.session);
+        return;
+      case 'publish-begin':
+      case 'publish-token':
+      case 'publish-end':
+      case 'publish-pause':
+      case 'publish-resume':
+        this.services.publish(effect);
+    }
+  }
+
+  #await(effect: Extract<Effect, { kind: `await-${string}` }>): void {
+    const { clock } = this.#world;
+    switch (effect.kind) {
+      case 'await-probe': {
+        const { ring, load, nonce } = effect;
+        this.after(this.#world.plan.probeMs, () => {
+          this.shell.dispatch({ kind: 'probe-timeout', ring, load, nonce, atMs: clock.nowMs });
+        });
+        return;
+      }
+      case 'await-retry': {
+        const { ring, load, suspension, attempt, ms } = effect;
+        this.after(ms, () => {
+          this.shell.dispatch({ kind: 'retry', ring, load, suspension, attempt, atMs: clock.nowMs });
+        });
+        return;
+      }
+      case 'await-deadline': {
+        const { ring, load, suspension, ms } = effect;
+        this.after(ms, () => {
+          this.shell.dispatch({ kind: 'recovery-deadline', ring, load, suspension, atMs: clock.nowMs });
+        });
+        return;
+      }
+      case 'await-lease':
+        this.services.awaitLease(effect.of.load, effect.of.session);
+        return;
+    }
+  }
+}
+
+/** A step on one line. */
+function traced(input: Input, { records, effects, state }: Step): string {
+  const facts = Object.entries(input).filter(
+    ([name]) => !['kind', 'plan', 'memory', 'placements', 'vocabulary'].includes(name),
+  );
+  const given = facts.map(([name, value]) => `${name}=${brief(value)}`).join(' ');
+  const ring = 'ring' in input ? state.rings.get(input.ring) : undefined;
+  const phase =
+    ring?.kind === 'live' ? `${ring.phase.kind}${ring.suspension === null ? '' : ' (suspended)'}` : ring?.kind;
+  const named = [...records, ...effects].map(({ kind, ...rest }) => `\n      ${kind} ${brief(rest)}`).join('');
+  return `${input.kind} ${given} -> ${phase ?? 'no ring'}${named}`;
+}
+
+const brief = (value: unknown): string =>
+  value instanceof P4Error ? `${value.code} ${JSON.stringify(value.facts)}` : String(JSON.stringify(value, shortened));
+
+/** What would fill the line is left out. */
+function shortened(name: string, inner: unknown): unknown {
+  if (typeof inner === 'bigint') return `${inner}`;
+  if (name === 'plan' || name === 'sampling') return undefined;
+  return inner instanceof P4Error ? inner.code : inner;
+}

@@ -1,0 +1,47 @@
+/** Each guard taken away in turn, in a process of its own: how many seeds then break a rule, and which. */
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { mutations } from './mutations.ts';
+import type { SeedFailure } from './seed-runs.ts';
+
+/** Most time for the seeds of one mutation; one that makes a world run without end is caught by it. */
+const mostMs = 120_000;
+
+export interface MutationOutcome {
+  readonly name: string;
+  readonly failures: readonly SeedFailure[];
+  /** Whether it ran without end, or ended by itself. */
+  readonly broke: string | null;
+}
+
+export function runMutation(
+  name: string,
+  { from, count }: { readonly from: number; readonly count: number },
+): MutationOutcome {
+  const words = [join(import.meta.dirname, 'mutated.js'), name, `${from}`, `${count}`];
+  const { stdout, stderr, status } = spawnSync(process.execPath, words, {
+    encoding: 'utf8',
+    timeout: mostMs,
+    maxBuffer: 256 * 1024 * 1024,
+  });
+  if (status === 0) return { name, failures: JSON.parse(stdout) as SeedFailure[], broke: null };
+  return { name, failures: [], broke: status === null ? 'without end' : (stderr.split('\n')[0] ?? 'ended') };
+}
+
+/** @returns the exit status: 0 where at least 95 % of the mutations are caught */
+export function reportMutations(
+  seeds: { readonly from: number; readonly count: number },
+  write: (line: string) => void,
+): number {
+  let caught = 0;
+  for (const { name } of mutations) {
+    const { failures, broke } = runMutation(name, seeds);
+    const [first] = failures;
+    if (first !== undefined || broke === 'without end') caught++;
+    const found = broke ?? (first === undefined ? 'MISSED' : `seed ${first.seed}: ${first.found.split('\n')[0] ?? ''}`);
+    write(`${`${failures.length}`.padStart(5)} of ${seeds.count}  ${name.padEnd(44)} ${found.slice(0, 110)}`);
+  }
+  const share = caught / mutations.length;
+  write(`${caught} of ${mutations.length} mutations are caught (${(share * 100).toFixed(1)} %)`);
+  return share >= 0.95 ? 0 : 1;
+}

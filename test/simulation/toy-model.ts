@@ -1,0 +1,175 @@
+/**
+ * A model that shows every mistake: a stage's KV cache is a running hash of what it was fed, and what it puts out is that
+ * hash, so a row that is skipped, doubled, out of order or of another session changes every later token. A draw depends
+ * on the hash, on the step and on all tokens that its sampler was given, and on which of them were drawn (X3).
+ */
+import { assert, present } from '../../protocol/assert.ts';
+import type { SlotIndex, TokenId } from '../../protocol/ids.ts';
+import { tokenId } from '../../protocol/ids.ts';
+import type { Sampling } from '../../protocol/sampling.ts';
+import type { DecodeBatch, DecodeOutcome } from '../../stage/engine.ts';
+import type { CoreEngine } from '../../stage/stage-core.ts';
+import type { RequestSampler } from '../../stage/tail-sampling.ts';
+import { Violation } from './violation.ts';
+
+export const vocabularySize = 97;
+/** The token that ends a generation. */
+export const endToken = 0;
+
+/** Hashes are whole numbers below 2^24, which float32 holds exactly. */
+const hashBits = 24;
+const seedHash = 12_345;
+
+function mixed(hash: number, value: number): number {
+  let next = Math.imul(hash ^ Math.imul(value + 1, 0x85ebca6b), 0xc2b2ae35);
+  next ^= next >>> 13;
+  next = Math.imul(next, 0x27d4eb2f);
+  return (next ^ (next >>> 15)) >>> (32 - hashBits);
+}
+
+export interface ToyEngineOptions {
+  readonly isFirst: boolean;
+  readonly isFinal: boolean;
+  readonly sessions: number;
+  readonly isExact: boolean;
+}
+
+export class ToyEngine implements CoreEngine {
+  readonly width = 1;
+  readonly takesTokens: boolean;
+  readonly isFinal: boolean;
+  readonly reservedSequence: number;
+  readonly vocabulary = { size: vocabularySize };
+  readonly #isExact: boolean;
+  /** By sequence: the hash behind each row. */
+  readonly #rows = new Map<number, number[]>();
+  /** Rows that have to run in a certain shape (R3): by slot and position, whether alone. */
+  readonly #shapes = new Map<number, Map<number, boolean>>();
+
+  constructor({ isFirst, isFinal, sessions, isExact }: ToyEngineOptions) {
+    this.takesTokens = isFirst;
+    this.isFinal = isFinal;
+    this.reservedSequence = sessions;
+    this.#isExact = isExact;
+  }
+
+  get usedSequences(): number {
+    return [...this.#rows.values()].filter((rows) => rows.length > 0).length;
+  }
+
+  /** Rows that are computed again have the shape of before: it is looked at when they run. */
+  expectShape(slot: SlotIndex, position: number, alone: boolean): void {
+    const shapes = this.#shapes.get(slot) ?? new Map<number, boolean>();
+    this.#shapes.set(slot, shapes.set(position, alone));
+  }
+
+  decode({ rows, input, positions, sequences, outputs, padsLoneRow }: DecodeBatch): DecodeOutcome {
+    const hashes: number[] = [];
+    const isLone = rows === 1 && padsLoneRow !== true && !this.#isExact;
+    for (let row = 0; row < rows; row++) {
+      const sequence = sequences[row] ?? 0;
+      const position = positions[row] ?? 0;
+      const kept = this.#rows.get(sequence) ?? [];
+      assert(kept.length === position, 'a row has its sequence’s next position');
+      const alone = this.#shapes.get(sequence)?.get(position);
+      if (alone !== undefined && !this.#isExact && alone !== isLone) {
+        throw new Violation(
+          'R3',
+          `slot ${sequence}, row ${position}: ${isLone ? 'alone' : 'in company'}, unlike before`,
+        );
+      }
+      this.#shapes.get(sequence)?.delete(position);
+      const fed = input.kind === 'tokens' ? input.tokens[row] : input.hidden[row];
+      const hash = mixed(kept.at(-1) ?? seedHash, present(fed, 'every row has its input'));
+      kept.push(hash);
+      this.#rows.set(sequence, kept);
+      hashes.push(hash);
+    }
+    if (!this.isFinal) return { kind: 'hidden', hidden: Float32Array.from(hashes), paddingRows: 0 };
+    const drawn = hashes.flatMap((hash, row) => (outputs[row] === 0 ? [] : [{ row, logits: Float32Array.of(hash) }]));
+    return { kind: 'logits', rows: drawn, paddingRows: 0 };
+  }
+
+  clear(): void {
+    this.#rows.clear();
+    this.#shapes.clear();
+  }
+
+  removeSequence(sequence: number): void {
+    this.#rows.delete(sequence);
+    this.#shapes.delete(sequence);
+  }
+
+  truncateSequence(sequence: number, length: number): void {
+    this.#rows.get(sequence)?.splice(length);
+  }
+}
+
+/** A grammar that some draws end in a dead end of. */
+export const narrowGrammar = 'root ::= "narrow"';
+
+export class ToySampler implements RequestSampler {
+  readonly #sampling: Sampling;
+  #heard = seedHash;
+
+  constructor(sampling: Sampling) {
+    this.#sampling = sampling;
+  }
+
+  acceptPrompt(tokens: ArrayLike<number>): void {
+    this.#hear(tokens, 0);
+  }
+
+  acceptEmitted(tokens: ArrayLike<number>): void {
+    this.#hear(tokens, vocabularySize);
+  }
+
+  sample(logits: Float32Array, step: number): { kind: 'token'; token: TokenId } | { kind: 'grammar-dead-end' } {
+    const draw = mixed(mixed(present(logits[0], 'a row has logits'), this.#heard), mixed(this.#sampling.seed, step));
+    if (this.#sampling.grammar !== null && draw % 7 === 0) return { kind: 'grammar-dead-end' };
+    const token = tokenId(draw % vocabularySize);
+    this.acceptEmitted([token]);
+    return { kind: 'token', token };
+  }
+
+  close(): void {
+    // Nothing is held.
+  }
+
+  #hear(tokens: ArrayLike<number>, offset: number): void {
+    for (let at = 0; at < tokens.length; at++) this.#heard = mixed(this.#heard, (tokens[at] ?? 0) + offset);
+  }
+}
+
+/** What is drawn after `prompt`, all tokens of its session, from rings whose stages were never disturbed. */
+export class ToyTwin {
+  readonly #hashes: number[];
+  readonly #sampler: ToySampler;
+  #step = 0;
+
+  constructor(stages: number, prompt: readonly number[], sampling: Sampling) {
+    this.#hashes = Array.from({ length: stages }, () => seedHash);
+    this.#sampler = new ToySampler(sampling);
+    this.#sampler.acceptPrompt(prompt);
+    for (const token of prompt) this.#feed(token);
+  }
+
+  /** The next token, `null` at a dead end. */
+  draw(): TokenId | null {
+    const drawn = this.#sampler.sample(
+      Float32Array.of(present(this.#hashes.at(-1), 'a ring has stages')),
+      this.#step++,
+    );
+    if (drawn.kind !== 'token') return null;
+    this.#feed(drawn.token);
+    return drawn.token;
+  }
+
+  #feed(token: number): void {
+    let fed = token;
+    this.#hashes.forEach((hash, stage) => {
+      fed = mixed(hash, fed);
+      this.#hashes[stage] = fed;
+    });
+  }
+}

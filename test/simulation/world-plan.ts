@@ -1,0 +1,134 @@
+/** What a world is made of and what will befall it, chosen by its seed before anything runs. */
+import { hostName, nodeIndex, ringName, tokenId, type HostName } from '../../protocol/ids.ts';
+import type { Plan } from '../../protocol/plan.ts';
+import { defaultSampling } from '../../protocol/sampling.ts';
+import type { Submission } from '../../agent/inputs.ts';
+import type { ClientScript } from './client-script.ts';
+import type { OperatorScript } from './ring-model.ts';
+import type { SeededRandom } from './seeded-random.ts';
+import { narrowGrammar, vocabularySize } from './toy-model.ts';
+
+export const faultKinds = [
+  ...(['stage-killed', 'stage-stopped', 'stage-strange', 'link-broken', 'hosts-cut'] as const),
+  ...(['agent-killed', 'agent-stopped', 'power-lost', 'journal-fails', 'intruder'] as const),
+] as const;
+export type FaultKind = (typeof faultKinds)[number];
+
+export interface PlannedFault {
+  readonly kind: FaultKind;
+  readonly atMs: number;
+  readonly lastsMs: number;
+}
+
+export interface WorldPlan {
+  readonly hosts: readonly HostName[];
+  readonly rings: readonly RingPlan[];
+  readonly faults: readonly PlannedFault[];
+  /** Faults befall the first ring's stages alone: the second ring must not feel anything. */
+  readonly sparesOthers: boolean;
+  readonly slowMessagesOneIn: number;
+  /** Once in so many times, news comes twice, the second time at once or much later; 0 is never. */
+  readonly doublesOneIn: number;
+  readonly lingerMs: number;
+  readonly probeMs: number;
+  /** The last fault has begun. */
+  readonly faultsEndMs: number;
+  /** Everything that the faults have done is over. */
+  readonly calmMs: number;
+  readonly endMs: number;
+}
+
+export interface RingPlan {
+  readonly plan: Plan;
+  readonly operator: OperatorScript;
+  readonly clients: readonly ClientScript[];
+}
+
+export function planWorld(random: SeededRandom): WorldPlan {
+  const hosts = ['alpha', 'beta', 'gamma'].slice(0, random.between(1, 3)).map(hostName);
+  const sparesOthers = random.oneIn(4);
+  const ringCount = sparesOthers || random.oneIn(4) ? 2 : 1;
+  const faultsEndMs = random.between(3_000, 20_000);
+  const rings = ['first', 'second']
+    .slice(0, ringCount)
+    .map((name) => ringPlan(random, { name, hosts, faultsEndMs, isSpared: sparesOthers && name === 'second' }));
+  const faults = plannedFaults(random, { sparesOthers, faultsEndMs });
+  const calmMs = Math.max(faultsEndMs, ...faults.map(({ atMs, lastsMs }) => atMs + lastsMs));
+  return {
+    ...{ hosts, rings, faults, sparesOthers, faultsEndMs, calmMs },
+    slowMessagesOneIn: random.pick([0, 0, 20, 100]),
+    doublesOneIn: random.pick([0, 3, 10]),
+    lingerMs: 10_000,
+    probeMs: random.pick([3_000, 10_000]),
+    endMs: calmMs + 400_000,
+  };
+}
+
+function plannedFaults(
+  random: SeededRandom,
+  { sparesOthers, faultsEndMs }: { readonly sparesOthers: boolean; readonly faultsEndMs: number },
+): PlannedFault[] {
+  const offered = sparesOthers ? (['stage-killed', 'stage-stopped', 'stage-strange'] as const) : faultKinds;
+  // Some worlds have one kind of trouble only, which then shows what it does by itself.
+  const kinds = random.oneIn(2) ? offered : [random.pick(offered)];
+  return Array.from({ length: random.between(0, 8) }, () => ({
+    kind: random.pick(kinds),
+    atMs: random.between(100, faultsEndMs),
+    lastsMs: random.pick([random.between(10, 500), random.between(500, 5_000), random.between(5_000, 40_000)]),
+  }));
+}
+
+interface RingOptions {
+  readonly name: string;
+  readonly hosts: readonly HostName[];
+  readonly faultsEndMs: number;
+  /** Nothing at all befalls it, its operator's doings neither. */
+  readonly isSpared: boolean;
+}
+
+function ringPlan(random: SeededRandom, { name, hosts, faultsEndMs, isSpared }: RingOptions): RingPlan {
+  const stages = random.between(hosts.length > 1 ? 2 : 1, 4);
+  const plan: Plan = {
+    ring: ringName(name),
+    model: 'toy.gguf',
+    modelOn: 'operator',
+    contextTokens: random.pick([48, 128, 256]),
+    sessions: random.between(1, 4),
+    kv: { keys: 'f16', values: 'f16' },
+    decode: random.oneIn(3) ? 'exact' : 'fast',
+    deadlineSeconds: random.pick([2, 10, 60]),
+    stages: Array.from({ length: stages }, (_, index) => ({
+      index: nodeIndex(index),
+      host: random.pick(hosts),
+      layers: { first: index, last: index },
+      device: { kind: 'cpu' },
+      threads: 1,
+    })),
+  };
+  const operator: OperatorScript = {
+    loaderDiesOneIn: !isSpared && random.oneIn(4) ? random.between(2, 12) : 0,
+    unloadAtMs: !isSpared && random.oneIn(5) ? random.between(500, faultsEndMs) : null,
+    loadsAnew: random.oneIn(2),
+  };
+  const clients = Array.from({ length: random.between(1, 4) }, () => clientScript(random, faultsEndMs));
+  return { plan, operator, clients };
+}
+
+const clientScript = (random: SeededRandom, faultsEndMs: number): ClientScript => ({
+  startMs: random.between(200, faultsEndMs),
+  prompts: Array.from({ length: random.between(1, 3) }, () => submission(random)),
+  disconnectOneIn: random.pick([0, 0, 8, 20]),
+  cancelOneIn: random.pick([0, 0, 10]),
+  abandons: random.oneIn(12),
+});
+
+const submission = (random: SeededRandom): Submission => ({
+  prompt: Array.from(
+    { length: random.pick([random.between(0, 2), random.between(3, 20), random.between(60, 90)]) },
+    () => tokenId(1 + random.below(vocabularySize - 1)),
+  ),
+  sampling: { ...defaultSampling, seed: random.below(1000), grammar: random.oneIn(10) ? narrowGrammar : null },
+  stopStrings: random.oneIn(6) ? [String.fromCodePoint(0x61 + random.below(26))] : [],
+  maxTokens: random.pick([1, 3, random.between(4, 12), random.between(20, 60)]),
+  ignoreEnd: random.oneIn(2),
+});

@@ -23,12 +23,6 @@ export function fileLines(source: string, outcome: FileOutcome): readonly string
   ];
 }
 
-export const sumOf = (one: Totals, other: Totals): Totals => ({
-  passed: one.passed + other.passed,
-  failed: one.failed + other.failed,
-  skipped: one.skipped + other.skipped,
-});
-
 /** The line that machines read: alone, and the last one. */
 export function closingLine({ passed, failed, skipped }: Totals): string {
   const counts = `${String(passed)} passed, ${String(failed)} failed`;

@@ -1,7 +1,7 @@
 /** Runs tiers one after another and adds up what became of them. */
 import { randomBytes } from 'node:crypto';
 import { endProcess, findProcesses, markName } from './leftovers.ts';
-import { sumOf, type Totals } from './report.ts';
+import type { Totals } from './report.ts';
 import { testSources } from './test-sources.ts';
 import { runTier } from './tier-run.ts';
 import { filesOf, tierNamed, type TierName } from './tiers.ts';
@@ -21,16 +21,18 @@ export async function runTests({ root, tiers, filters, write }: TestRun): Promis
   const sources = testSources(root).filter(
     (path) => filters.length === 0 || filters.some((part) => path.includes(part)),
   );
-  let totals: Totals = { passed: 0, failed: 0, skipped: 0 };
+  const totals = { passed: 0, failed: 0, skipped: 0 };
   for (const name of tiers) {
     const files = filesOf(name, sources);
     if (files.length === 0 && filters.length > 0) continue;
-    const outcome = await runTier({ tier: tierNamed(name), root, files, mark, write, isCi: isCi() });
-    totals = sumOf(totals, outcome);
+    const outcome = await runTier({ tier: tierNamed(name), root, files, mark, write, ...whereabouts() });
+    totals.passed += outcome.passed;
+    totals.failed += outcome.failed;
+    totals.skipped += outcome.skipped;
   }
   if (totals.passed + totals.failed + totals.skipped === 0) {
     write(`FAIL  no test matches ${filters.join(', ')}`);
-    return { ...totals, failed: 1 };
+    totals.failed = 1;
   }
   return totals;
 }
@@ -43,8 +45,7 @@ export function endMarked(root: string): void {
   for (const left of started.filter(({ isMarked }) => isMarked)) endProcess(left);
 }
 
-/** Whether nobody else works in this checkout, and every test must run. */
-function isCi(): boolean {
+function whereabouts(): { readonly isCi: boolean; readonly isRoot: boolean } {
   const ci = process.env['CI'] ?? '';
-  return ci !== '' && ci !== 'false';
+  return { isCi: ci !== '' && ci !== 'false', isRoot: process.getuid?.() === 0 };
 }

@@ -24,6 +24,7 @@ export interface TierRun {
   readonly mark: string;
   /** Whether nobody else works in this checkout, and every test must run. */
   readonly isCi: boolean;
+  readonly isRoot: boolean;
   readonly write: (line: string) => void;
 }
 
@@ -54,8 +55,7 @@ function withoutTests({ tier, write }: TierRun): Totals {
 }
 
 /** Installs what the tier needs; lines about what cannot be had. */
-function prepare({ tier, write }: TierRun): readonly string[] {
-  const isRoot = process.getuid?.() === 0;
+function prepare({ tier, isRoot, write }: TierRun): readonly string[] {
   const needed = neededBy(tier.name, debianPackages);
   const preparation = preparePackages(needed, isRoot);
   if (preparation.kind === 'missing') {

@@ -66,9 +66,6 @@ export const tiers: readonly Tier[] = [
 /** Cheap and broad first: a fault is heard of before the rings start. */
 export const tierOrder: readonly TierName[] = ['structure', 'unit', 'simulation', 'ring', 'hosts'];
 
-/** Runs beside the others when all run. */
-export const sideTier: TierName = 'hosts';
-
 export const isTierName = (text: string): text is TierName => tiers.some((tier) => tier.name === text);
 
 export function tierNamed(name: TierName): Tier {

@@ -8,7 +8,7 @@ import { addressText, type NetAddress } from '../protocol/net-address.ts';
 import type { TlsIdentity } from '../protocol/tls-identity.ts';
 import { AgentClient } from './agent-client.ts';
 import { directWays, type AgentWays } from './fleet-ways.ts';
-import { knownFleet, type Fleet, type FleetHost } from './fleet-file.ts';
+import { knownFleet, operatorAddressOf, type Fleet, type FleetHost } from './fleet-file.ts';
 import { dialledAddress, ringAddresses } from './network/fleet-network.ts';
 import { ensureCertificate } from './pki.ts';
 import type { StateFolder } from './state-folder.ts';
@@ -73,8 +73,7 @@ export class FleetConnection {
     if (found === undefined) throw new P4Error('HOST_UNKNOWN', { host, known: this.hosts });
     const { certificateName, port } = found;
     const way = this.#ways.to(found);
-    // The operator's machine may not be in the network that the hosts use among themselves.
-    const address = way === null ? (found.network?.operatorAddress ?? found.address) : found.address;
+    const address = operatorAddressOf(found, way !== null);
     const client = AgentClient.connect({ host: certificateName, address, port, tls: this.#tls, way });
     this.#clients.set(host, client);
     return client;

@@ -43,6 +43,13 @@ export interface Fleet {
 /** Whether a host is an agent of `npm run agents`: `deploy` puts none into a fleet without having measured. */
 export const isLocalHost = ({ network }: FleetHost): boolean => network === null;
 
+/**
+ * Where the operator's machine reaches an agent: it may not be in the network that the hosts use among themselves. Through
+ * ssh the host itself dials it, where it is advertised.
+ */
+export const operatorAddressOf = ({ address, network }: FleetHost, isThroughSsh: boolean): string =>
+  isThroughSsh ? address : (network?.operatorAddress ?? address);
+
 const emptyFleet: Fleet = { hosts: [], measurement: null };
 
 /**

@@ -60,7 +60,7 @@ async function acquire(lock: string, deadline: number): Promise<string> {
   const mine = await lockOwner(token);
   for (;;) {
     if (await isMade(lock, mine)) return token;
-    const former = parseLockOwner((await readIfThere(lock)) ?? '');
+    const former = await standingOwner(lock);
     if (former !== null && (await hasEnded(former.process, await ownIdentity(), runningHere))) {
       if (await isTakenOver({ lock, mine, former, deadline })) return token;
     } else if (performance.now() >= deadline) throw await busy(lock);
@@ -94,7 +94,7 @@ async function isTakenOver({ lock, mine, former, deadline }: TakeoverTry): Promi
   const succession = `${lock}.${former.token}`;
   const held = await acquire(succession, deadline);
   try {
-    const standing = parseLockOwner((await readIfThere(lock)) ?? '');
+    const standing = await standingOwner(lock);
     if (standing?.token !== former.token) return false;
     const whole = `${lock}.${mine.token}.new`;
     await writeOwner(whole, mine);
@@ -121,11 +121,15 @@ async function writeOwner(path: string, owner: LockOwner): Promise<void> {
 
 /** A lock that somebody else deleted, and another command made anew, is that one's. */
 async function release(lock: string, token: string): Promise<void> {
-  const standing = parseLockOwner((await readIfThere(lock)) ?? '');
+  const standing = await standingOwner(lock);
   if (standing?.token === token) await rm(lock, { force: true });
 }
 
+/** Whose a lock is; `null` where none stands, or nobody's name is in it. */
+const standingOwner = async (lock: string): Promise<LockOwner | null> =>
+  parseLockOwner((await readIfThere(lock)) ?? '');
+
 async function busy(lock: string): Promise<P4Error> {
-  const owner = parseLockOwner((await readIfThere(lock)) ?? '');
+  const owner = await standingOwner(lock);
   return new P4Error('STATE_BUSY', { lock, owner: owner === null ? 'unknown' : ownerText(owner) });
 }

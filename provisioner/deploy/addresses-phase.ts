@@ -194,14 +194,16 @@ export const listenOf = ({ network, address, port }: FleetHost): readonly NetAdd
 /** Writes down where the hosts are. What is known of others stays, but agents for local use are no part of the fleet. */
 export async function noteAddresses({ order }: Deployment, decision: AddressDecision): Promise<void> {
   const { addresses, measurement } = decision;
-  const { local } = strayHosts((await readWholeFleet(order.state))?.hosts ?? [], order.inventory);
-  await changeWholeFleet(order.state, (fleet) => ({
-    hosts: [
-      ...fleet.hosts.filter(({ name }) => !local.includes(name)).map((host) => addresses.get(host.name) ?? host),
-      ...[...addresses.values()].filter(({ name }) => !fleet.hosts.some((host) => host.name === name)),
-    ],
-    measurement: measurement === null ? fleet.measurement : mergedMeasurement(fleet, measurement),
-  }));
+  await changeWholeFleet(order.state, (fleet) => {
+    const { local } = strayHosts(fleet.hosts, order.inventory);
+    return {
+      hosts: [
+        ...fleet.hosts.filter(({ name }) => !local.includes(name)).map((host) => addresses.get(host.name) ?? host),
+        ...[...addresses.values()].filter(({ name }) => !fleet.hosts.some((host) => host.name === name)),
+      ],
+      measurement: measurement === null ? fleet.measurement : mergedMeasurement(fleet, measurement),
+    };
+  });
 }
 
 function mergedMeasurement({ measurement: former }: Fleet, { cells }: NetworkMeasurement): Fleet['measurement'] {

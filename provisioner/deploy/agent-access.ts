@@ -2,7 +2,7 @@
 import type { NetAddress } from '../../protocol/net-address.ts';
 import type { TlsIdentity } from '../../protocol/tls-identity.ts';
 import { AgentClient } from '../agent-client.ts';
-import type { FleetHost } from '../fleet-file.ts';
+import { operatorAddressOf, type FleetHost } from '../fleet-file.ts';
 import { throughText } from '../fleet-ways.ts';
 import { SocketFolder } from '../socket-folder.ts';
 import { AgentTunnel } from '../ssh/agent-tunnel.ts';
@@ -15,9 +15,9 @@ export interface AgentAccess {
   readonly operator: TlsIdentity;
 }
 
-/** Where the operator reaches the agent of a host; through ssh the host itself dials it where it is advertised. */
-export const operatorAddressOf = ({ session }: HostRun, { address, network }: FleetHost): string =>
-  session.way === null ? (network?.operatorAddress ?? address) : address;
+/** Where the operator reaches the agent of a host that is being deployed to. */
+export const agentAddressOf = ({ session }: HostRun, entry: FleetHost): string =>
+  operatorAddressOf(entry, session.way !== null);
 
 /** The connection is closed when the work is done. */
 export async function withAgent<Value>(

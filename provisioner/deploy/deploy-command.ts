@@ -1,7 +1,5 @@
 /** `deploy`: makes the hosts of an inventory run p4, or takes it away again. */
-import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import process from 'node:process';
 
 import type { Command } from 'commander';
 
@@ -15,7 +13,7 @@ import { interruption } from '../interrupt.ts';
 import { hasCertificate, revokeCertificate } from '../pki.ts';
 import { makeOwnerFolder } from '../durable-file.ts';
 import { wholeNumber } from '../number-option.ts';
-import type { Operator } from '../ssh/operator-config.ts';
+import { presentOperator } from '../ssh/operator-config.ts';
 import { TerminalPrompt } from '../ssh/secret-prompt.ts';
 import { addSshOptions, readSshOptions, type SshOptionValues } from '../ssh/ssh-options.ts';
 import type { StateFolder } from '../state-folder.ts';
@@ -107,7 +105,7 @@ async function deploy(inventoryFile: string, options: DeployOptions, context: Co
   };
   const work = (): Promise<void> =>
     options.remove === true
-      ? runRemoval(deployment, operator(), { isConfirmed: options.yes === true })
+      ? runRemoval(deployment, presentOperator(), { isConfirmed: options.yes === true })
       : runRevoking(deployment, revoked);
   return concluded(deployment, () => run(deployment, work));
 }
@@ -151,7 +149,7 @@ async function runRevoking(deployment: Deployment, revoked: HostName | null): Pr
     report.note(had ? `The certificate of ${revoked} is revoked.` : `${revoked} has no certificate of this fleet.`);
     await changeFleet(order.state, (hosts) => hosts.filter(({ name }) => name !== revoked));
   }
-  await runDeployment(deployment, operator());
+  await runDeployment(deployment, presentOperator());
   await tellStrayHosts(deployment, revoked);
 }
 
@@ -168,5 +166,3 @@ async function run(deployment: Deployment, work: () => Promise<void>): Promise<v
     await letGo(deployment);
   }
 }
-
-const operator = (): Operator => ({ home: homedir(), user: userInfo().username, environment: process.env });

@@ -37,6 +37,12 @@ export interface Deployment {
   readonly signal: AbortSignal;
 }
 
+/** Whether no host has failed: nothing is switched on any before. */
+export const isReady = ({ hosts }: Pick<Deployment, 'hosts'>): boolean => hosts.every(({ hasFailed }) => !hasFailed);
+
+/** Whether the next phase comes: a check looks on at the hosts that are left. */
+export const goesOn = ({ order, hosts }: Deployment): boolean => order.isCheck || isReady({ hosts });
+
 /**
  * The hosts that `--limit` names: by their names, or by their groups'.
  * @throws INVALID_ARGUMENT

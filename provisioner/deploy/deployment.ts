@@ -10,7 +10,7 @@ import type { LoadedRing } from '../network/kept-choice.ts';
 import { ensureCertificate, revokedList, standingCertificate } from '../pki.ts';
 import type { Operator } from '../ssh/operator-config.ts';
 import { becomeRoot, connect, lockHosts } from './access-phases.ts';
-import { operatorAddressOf } from './agent-access.ts';
+import { agentAddressOf } from './agent-access.ts';
 import { actualScript, parseActual, type ActualState } from './actual.ts';
 import {
   knownAddresses,
@@ -21,7 +21,7 @@ import {
   type Addresses,
 } from './addresses-phase.ts';
 import { makeAllChanges } from './change-phases.ts';
-import type { Deployment } from './deploy-order.ts';
+import { goesOn, isReady, type Deployment } from './deploy-order.ts';
 import { desiredResources } from './desired.ts';
 import { changesOf } from './difference.ts';
 import { gatherFacts } from './facts-phase.ts';
@@ -55,12 +55,12 @@ export async function runDeployment(deployment: Deployment, operator: Operator):
   shelf.release(ownArchitecture, 'none').catch(() => undefined);
   await connect(deployment, operator);
   await becomeRoot(deployment);
-  if (!order.isCheck && !isReady(deployment)) return;
+  if (!goesOn(deployment)) return;
   await lockHosts(deployment);
-  if (!order.isCheck && !isReady(deployment)) return;
+  if (!goesOn(deployment)) return;
   beginPhase(deployment, 'facts');
   await gatherFacts(deployment, deployNeeds, shelf);
-  if (!order.isCheck && !isReady(deployment)) return;
+  if (!goesOn(deployment)) return;
   await deployReleases(deployment, shelf);
   await shelf.close();
 }
@@ -68,8 +68,6 @@ export async function runDeployment(deployment: Deployment, operator: Operator):
 const runsStages = (host: HostRun): boolean => !host.hasFailed && host.hasFacts && host.facts.stageUnits.length > 0;
 
 const deployNeeds = { architecture: ownArchitecture } as const;
-
-const isReady = ({ hosts }: Deployment): boolean => hosts.every(({ hasFailed }) => !hasFailed);
 
 async function deployReleases(deployment: Deployment, shelf: ReleaseShelf): Promise<void> {
   const { order } = deployment;
@@ -280,7 +278,7 @@ async function tryReleases(deployment: Deployment, { releases, addresses, operat
       host,
       releaseId: release.id,
       address: entry.address,
-      operatorAddress: operatorAddressOf(host, entry),
+      operatorAddress: agentAddressOf(host, entry),
       agent: present(agent, 'a run makes certificates'),
       operator,
     });

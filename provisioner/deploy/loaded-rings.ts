@@ -7,7 +7,7 @@ import type { TlsIdentity } from '../../protocol/tls-identity.ts';
 import { readFleet, type FleetHost } from '../fleet-file.ts';
 import type { LoadedRing } from '../network/kept-choice.ts';
 import { ensureCertificate } from '../pki.ts';
-import { operatorAddressOf, withAgent } from './agent-access.ts';
+import { agentAddressOf, withAgent } from './agent-access.ts';
 import type { Deployment } from './deploy-order.ts';
 import type { HostRun } from './host-run.ts';
 
@@ -28,7 +28,7 @@ export async function loadedRings(
     busy.map(async (host) => {
       const entry = fleet?.find(({ name }) => name === host.name);
       const isKnown = entry !== undefined && operator !== null;
-      const rings = isKnown ? await ringsOn({ host, entry, operator }, signal) : [unknownRing];
+      const rings = isKnown ? await ringsTold({ host, entry, operator }, signal) : [unknownRing];
       for (const ring of rings) found.set(ring, [...(found.get(ring) ?? []), host.name]);
     }),
   );
@@ -41,9 +41,9 @@ interface KnownAgent {
   readonly operator: TlsIdentity;
 }
 
-async function ringsOn(agent: KnownAgent, signal: AbortSignal): Promise<readonly string[]> {
+async function ringsTold(agent: KnownAgent, signal: AbortSignal): Promise<readonly string[]> {
   const { host, entry, operator } = agent;
-  const at = { address: operatorAddressOf(host, entry), port: entry.port };
+  const at = { address: agentAddressOf(host, entry), port: entry.port };
   try {
     const options = { deadlineMs: limits.answerMs, signal };
     const call = { host, at, operator };

@@ -4,13 +4,13 @@ import type { HostName } from '../../protocol/ids.ts';
 import type { InventoryHost } from '../../protocol/inventory.ts';
 import { changeWholeFleet } from '../fleet-file.ts';
 import { interruption } from '../interrupt.ts';
-import type { LoadedRing } from '../network/kept-choice.ts';
+import { ringsOn, type LoadedRing } from '../network/kept-choice.ts';
 import { shellQuoted } from '../ssh/shell-quoting.ts';
 import type { Operator } from '../ssh/operator-config.ts';
 import { unitFiles, unitFolders, unitNames } from '../units/unit-files.ts';
 import { becomeRoot, connect, lockHosts } from './access-phases.ts';
 import { actualScript, parseActual } from './actual.ts';
-import type { Deployment } from './deploy-order.ts';
+import { goesOn, type Deployment } from './deploy-order.ts';
 import { slicesResource, stateResource } from './desired.ts';
 import { refuseForeignState } from './foreign-state.ts';
 import { onHosts } from './fork.ts';
@@ -36,17 +36,17 @@ export async function runRemoval(
   const { order, hosts, report } = deployment;
   await connect(deployment, operator);
   await becomeRoot(deployment);
-  if (!order.isCheck && !isReady(deployment)) return;
+  if (!goesOn(deployment)) return;
   beginPhase(deployment, 'facts');
   const found = await findPieces(deployment);
-  if (!order.isCheck && !isReady(deployment)) return;
+  if (!goesOn(deployment)) return;
   const rings = await loadedRings(
     deployment,
     hosts.filter((host) => found.get(host)?.runsStages === true),
   );
   if (!order.isCheck) confirm(found, rings, isConfirmed);
   await lockHosts(deployment);
-  if (!order.isCheck && !isReady(deployment)) return;
+  if (!goesOn(deployment)) return;
   tellFailures(deployment);
   report.heading('remove', 'all that is of p4 on each host');
   for (const host of hosts.filter(({ hasFailed }) => !hasFailed)) {
@@ -77,8 +77,6 @@ async function removeAll(deployment: Deployment, found: FoundPieces): Promise<vo
   }
 }
 
-const isReady = ({ hosts }: Deployment): boolean => hosts.every(({ hasFailed }) => !hasFailed);
-
 interface Found {
   /** One piece each, in the order they are removed. */
   readonly pieces: readonly string[];
@@ -106,7 +104,7 @@ async function findPieces({ order, hosts, signal }: Deployment): Promise<FoundPi
   return found;
 }
 
-/** With `--check`: what would go. */
+/** What has gone, or with `--check` would. */
 function tellRemoved({ report }: Deployment, host: HostRun, found: FoundPieces): void {
   for (const text of found.get(host)?.pieces ?? []) {
     const change = { resource: { kind: 'absent', path: text }, phase: 'files', action: { kind: 'delete' } } as const;
@@ -122,9 +120,6 @@ function tellEndedRings({ order, report }: Deployment, { name }: HostRun, rings:
   report.host(name, `${order.isCheck ? 'would end' : 'ends'} ${endedText(ended)}`);
   report.event({ event: 'rings-end', host: name, rings: ended });
 }
-
-const ringsOn = (host: HostName, rings: readonly LoadedRing[]): readonly string[] =>
-  rings.filter(({ hosts }) => hosts.includes(host)).map(({ ring }) => ring);
 
 const endedText = (rings: readonly string[]): string =>
   `the loaded ${rings.length === 1 ? 'ring' : 'rings'} ${rings.join(', ')}`;

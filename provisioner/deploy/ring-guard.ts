@@ -1,7 +1,7 @@
 /** Loaded rings that a deployment would end: it is refused, unless it was told to. */
 import { P4Error } from '../../protocol/errors.ts';
 import { hostLayout } from '../host-layout.ts';
-import type { LoadedRing } from '../network/kept-choice.ts';
+import { ringsOn, type LoadedRing } from '../network/kept-choice.ts';
 import type { Deployment } from './deploy-order.ts';
 import type { Change } from './difference.ts';
 import type { HostRun } from './host-run.ts';
@@ -17,7 +17,7 @@ export const restartsAgent = (changes: readonly Change[]): boolean =>
   );
 
 const endedRings = ({ name, changes }: HostRun, rings: readonly LoadedRing[]): readonly string[] =>
-  restartsAgent(changes) ? rings.filter(({ hosts }) => hosts.includes(name)).map(({ ring }) => ring) : [];
+  restartsAgent(changes) ? ringsOn(name, rings) : [];
 
 /** Each host under whose rings the agent would restart fails, in the phase that is under way. */
 export function refuseEndedRings({ order, hosts, report }: Deployment, rings: readonly LoadedRing[]): void {

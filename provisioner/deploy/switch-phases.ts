@@ -11,9 +11,9 @@ import { limits } from '../../protocol/limits.ts';
 import type { TlsIdentity } from '../../protocol/tls-identity.ts';
 import type { FleetHost } from '../fleet-file.ts';
 import type { Addresses } from './addresses-phase.ts';
-import { operatorAddressOf, withAgent } from './agent-access.ts';
+import { agentAddressOf, withAgent } from './agent-access.ts';
 import { forgetFormer, keepFormer, makeAllChanges, putBack } from './change-phases.ts';
-import type { Deployment } from './deploy-order.ts';
+import { isReady, type Deployment } from './deploy-order.ts';
 import { onHosts } from './fork.ts';
 import { unitWords } from './former-state.ts';
 import { hostLayout } from '../host-layout.ts';
@@ -47,27 +47,25 @@ async function switchAll(deployment: Deployment, order: SwitchOrder): Promise<vo
   if (isAsked('files')) {
     beginPhase(deployment, 'files');
     await onHosts({ phase: 'files', hosts, forks }, keepFormer);
-    if (!anyFailed(deployment)) await makeAllChanges(deployment, 'files');
-    if (anyFailed(deployment)) return goBack(deployment, 'files');
+    if (isReady(deployment)) await makeAllChanges(deployment, 'files');
+    if (!isReady(deployment)) return goBack(deployment, 'files');
   }
   if (isAsked('services')) {
     beginPhase(deployment, 'services');
     for (const host of hosts) host.isSwitched = host.changesIn('services').length > 0;
     await makeAllChanges(deployment, 'services');
     await explainUnits(deployment);
-    if (anyFailed(deployment)) return goBack(deployment, 'services');
+    if (!isReady(deployment)) return goBack(deployment, 'services');
   }
   if (isAsked('verify')) {
     beginPhase(deployment, 'verify');
     await onHosts({ phase: 'verify', hosts, forks }, (host) => proveAnswer(deployment, host, order));
-    if (anyFailed(deployment)) return goBack(deployment, 'verify');
+    if (!isReady(deployment)) return goBack(deployment, 'verify');
     for (const host of hosts) host.end = 'answers';
   }
   const phase = report.current ?? 'verify';
   await onHosts({ phase, hosts: hosts.filter(({ changes }) => changes.length > 0), forks }, forgetFormer);
 }
-
-const anyFailed = ({ hosts }: Deployment): boolean => hosts.some(({ hasFailed }) => hasFailed);
 
 /** systemd says only that a unit did not start: the agent's own words are in its journal. */
 async function explainUnits({ hosts }: Deployment): Promise<void> {
@@ -117,7 +115,7 @@ async function proveAnswer({ report }: Deployment, host: HostRun, order: SwitchO
       const error = await answerOf(host, entry, order.operator);
       if (error === null) return;
       if (performance.now() >= deadline) {
-        if (error.code === 'AGENT_UNREACHABLE' && (await isReady(host))) throw notReached(host, entry, error);
+        if (error.code === 'AGENT_UNREACHABLE' && (await isAgentUp(host))) throw notReached(host, entry, error);
         const said = await unitWords(host.session, hostLayout.agentUnit);
         throw new P4Error(
           'AGENT_NOT_ANSWERING',
@@ -135,7 +133,7 @@ async function proveAnswer({ report }: Deployment, host: HostRun, order: SwitchO
 const retryMs = 250;
 
 /** Whether systemd has heard from the agent that it is ready: then it listens. */
-async function isReady({ session }: HostRun): Promise<boolean> {
+async function isAgentUp({ session }: HostRun): Promise<boolean> {
   const { status } = await session.run({
     script: `systemctl is-active --quiet ${hostLayout.agentUnit}`,
     timeoutMs: limits.answerMs,
@@ -151,7 +149,7 @@ function notReached({ name }: HostRun, { address, port, network }: FleetHost, er
 
 /** `null` when the host's own agent answered, on this very machine. */
 async function answerOf(host: HostRun, entry: FleetHost, operator: TlsIdentity): Promise<P4Error | null> {
-  const address = operatorAddressOf(host, entry);
+  const address = agentAddressOf(host, entry);
   try {
     const { machineId } = await withAgent({ host, at: { address, port: entry.port }, operator }, (client) =>
       client.call(['Agent', 'Describe'], {}, { deadlineMs: limits.answerMs }),

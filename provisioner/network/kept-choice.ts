@@ -9,6 +9,9 @@ export interface LoadedRing {
   readonly hosts: readonly HostName[];
 }
 
+export const ringsOn = (host: HostName, loaded: readonly LoadedRing[]): readonly RingName[] =>
+  loaded.filter(({ hosts }) => hosts.includes(host)).map(({ ring }) => ring);
+
 export type HostMove =
   /** Nothing to decide: the same address, or a host that had none. */
   | { readonly kind: 'follow' }
@@ -25,7 +28,7 @@ export function hostMove(
 ): HostMove {
   if (chosen === null || former === null || canonicalIp(chosen.address) === canonicalIp(former))
     return { kind: 'follow' };
-  const rings = ringsLoaded.filter(({ hosts }) => hosts.includes(host)).map(({ ring }) => ring);
+  const rings = ringsOn(host, ringsLoaded);
   if (rings.length === 0) return { kind: 'move', from: former, to: chosen.address };
   const notice =
     `${host} stays at ${former} while ${rings.join(', ')} ${rings.length === 1 ? 'is' : 'are'} loaded; ` +

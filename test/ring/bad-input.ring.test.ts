@@ -314,10 +314,11 @@ function written(name: string, content: string | Buffer): string {
   return path;
 }
 
-/** The fleet file of the running agents in another state folder, with or without the keys it takes to reach them. */
+/** The generation files of a state folder. */
 const generationsIn = (state: string): readonly string[] =>
   existsSync(join(state, 'generations')) ? readdirSync(join(state, 'generations')) : [];
 
+/** The fleet file of the running agents in another state folder, with or without the keys it takes to reach them. */
 function copyState(folder: string, { withPki }: { readonly withPki: boolean }): void {
   mkdirSync(join(folder, 'pki'), { recursive: true });
   copyFileSync(join(home.state, 'fleet.json'), join(folder, 'fleet.json'));

@@ -50,14 +50,14 @@ export const operatorCodes = {
     status: 'FAILED_PRECONDITION',
     says: 'There is no generation file for this ring here.',
     remedy:
-      'Run the command where the ring was loaded from, with the same state folder; where the file is lost, run `p4 forget RING` as root on each host of the ring.',
+      'Run the command where the ring was loaded from, with the same state folder; where the file is lost, take p4 off the hosts with `npm run deploy -- inventory.yaml --remove --yes`.',
   },
   GENERATION_FILE_DAMAGED: {
     exit: 4,
     status: 'FAILED_PRECONDITION',
     says: 'The generation file is not what was written.',
     remedy:
-      'Restore it from a copy; where there is none, run `p4 forget RING` as root on each host of the ring and delete the file.',
+      'Restore it from a copy; where there is none, take p4 off the hosts with `npm run deploy -- inventory.yaml --remove --yes` and delete the file.',
   },
   GENERATION_FILE_CHANGED: {
     exit: 4,

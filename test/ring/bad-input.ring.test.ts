@@ -137,7 +137,7 @@ describe('a wrong prompt is refused and its session freed', () => {
     const generation = /"generation": "(\d+)"/.exec(text)?.[1] ?? '';
     writeFileSync(path, text.replace(`"${generation}"`, `"${BigInt(generation) + 1n}"`));
     const { err } = await refused(['unload', plan], 'GENERATION_MISMATCH');
-    assert.match(err, /`p4 forget RING` as root/);
+    assert.match(err, /where (it|that) is lost, take p4 off the hosts/);
     await refused(['infer', plan, 'x'], 'GENERATION_MISMATCH');
     writeFileSync(path, text);
     assert.equal((await home.run(['infer', plan, 'Once', '--max-tokens', '2'])).exit, 0);
@@ -154,7 +154,7 @@ describe('a wrong prompt is refused and its session freed', () => {
     const state = join(home.folder, 'third-state');
     copyState(state, { withPki: true });
     const { err } = await refused(['load', plan, '--state', state], 'RING_TAKEN');
-    assert.match(err, /`p4 forget RING` as root/);
+    assert.match(err, /where (it|that) is lost, take p4 off the hosts/);
     assert.deepEqual(generationsIn(state), [], 'nothing stands under a generation of its own');
     await refused(['unload', plan, '--state', state], 'GENERATION_FILE_MISSING');
     assert.equal((await home.run(['infer', plan, 'Once', '--max-tokens', '2'])).exit, 0);

@@ -68,7 +68,8 @@ export const stageCodes = {
     exit: 4,
     status: 'UNAVAILABLE',
     says: 'A stage process is gone, or closed its socket.',
-    remedy: 'Run `npm run load` with the same plan again; the log of its agent has what it said.',
+    remedy:
+      'A loaded ring has it started again and goes on by itself: `npm run status` shows how far it is. Where it ended while it loaded, the log of its agent has what it said.',
   },
   STAGE_VERSION: {
     exit: 4,

@@ -32,6 +32,11 @@ test('a broken connection is told by host and reason', () => {
     lossLine({ kind: 'disconnected', error, untilMs: 5 }, clock),
     "the connection to the head's agent on host ant is lost (AGENT_UNREACHABLE, ECONNREFUSED): trying again until 14:03:20",
   );
+  const headless = new P4Error('STAGE_LOST', { node: 0, host: 'ant' });
+  assert.equal(
+    lossLine({ kind: 'disconnected', error: headless, untilMs: 5 }, clock),
+    "the ring's head on host ant is lost (STAGE_LOST): trying again until 14:03:20",
+  );
 });
 
 test('programs get the same as events', () => {

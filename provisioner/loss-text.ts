@@ -16,7 +16,8 @@ export function lossLine(news: LossNews, wallClockMs: (atMs: number) => number):
       const { code, facts } = news.error;
       const host = typeof facts['host'] === 'string' ? ` on host ${facts['host']}` : '';
       const why = typeof facts['why'] === 'string' ? `, ${facts['why']}` : '';
-      return `the connection to the head's agent${host} is lost (${code}${why}): trying again until ${until(news.untilMs)}`;
+      const what = code === 'STAGE_LOST' ? "the ring's head" : "the connection to the head's agent";
+      return `${what}${host} is lost (${code}${why}): trying again until ${until(news.untilMs)}`;
     }
     case 'resumed':
     case 'reconnected':

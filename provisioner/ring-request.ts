@@ -129,7 +129,8 @@ async function answered(run: RequestRun, lease: SessionLease): Promise<RequestRe
 
 /**
  * Whether an agent took a submission that was cut short is not known: it is made again in another session, and the former
- * one is closed first, so that the prompt is answered once.
+ * one is closed first, so that the prompt is answered once. One whose text met no stage that could read it waits for the
+ * ring as all others do (R1).
  */
 async function submitted(
   { ring, order, signal }: RequestRun,
@@ -139,7 +140,7 @@ async function submitted(
   try {
     return await ring.submit(submission(order, lease), signal);
   } catch (error) {
-    if (!(error instanceof P4Error) || !isCutShort(error)) throw error;
+    if (!(error instanceof P4Error) || !(isCutShort(error) || error.code === 'STAGE_LOST')) throw error;
     await reader.outlast(error);
     return reader.whileLasting(async () => {
       await lease.renew();

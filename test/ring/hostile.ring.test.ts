@@ -230,6 +230,8 @@ describe('a neighbour that opens a link', () => {
     const sent = [message(ring.generation), message((ring.generation + 1n) as Generation), randomBytes(5000)];
     for (const bytes of [...sent, message(ring.generation, new Uint8Array(randomBytes(200)))]) {
       assert.equal(await hops(neighbour, {}, [bytes]), 'EDGE_TAKEN');
+      // Whose link it is has lost the other, as far as its agent can tell: the ring is joined anew (R1).
+      assert.equal((await ring.askAlone(story)).text, text);
     }
     const { links } = await ring.status(hostName('local-2'));
     assert.equal(present(links[0] ?? null, 'the link stands').peer, 'local');

@@ -8,6 +8,7 @@ test('every test source belongs to exactly one tier', () => {
     'test/structure/names.test.ts',
     'test/simulation/loss.test.ts',
     'agent/step.simulation.test.ts',
+    'test/exactness/stories.engine.test.ts',
     'test/two-agents.ring.test.ts',
     'test/run/tiers.test.ts',
     'test/hosts/three.hosts.test.ts',
@@ -15,6 +16,7 @@ test('every test source belongs to exactly one tier', () => {
   assert.deepEqual(filesOf('unit', sources), ['agent/step.test.ts', 'test/run/tiers.test.ts']);
   assert.deepEqual(filesOf('structure', sources), ['test/structure/names.test.ts']);
   assert.deepEqual(filesOf('simulation', sources), ['test/simulation/loss.test.ts', 'agent/step.simulation.test.ts']);
+  assert.deepEqual(filesOf('engine', sources), ['test/exactness/stories.engine.test.ts']);
   assert.deepEqual(filesOf('ring', sources), ['test/two-agents.ring.test.ts']);
   assert.deepEqual(filesOf('hosts', sources), ['test/hosts/three.hosts.test.ts']);
   assert.equal(tierOrder.flatMap((name) => filesOf(name, sources)).length, sources.length);

@@ -1,7 +1,7 @@
 /** The tiers of tests: which file belongs to which, and how each is run. Order is the order of running. */
 import { availableParallelism } from 'node:os';
 
-export type TierName = 'structure' | 'unit' | 'simulation' | 'ring' | 'hosts';
+export type TierName = 'structure' | 'unit' | 'simulation' | 'engine' | 'ring' | 'hosts';
 
 export interface Tier {
   readonly name: TierName;
@@ -35,6 +35,15 @@ export const tiers: readonly Tier[] = [
     mustHaveTests: false,
   },
   {
+    name: 'engine',
+    proves: 'slices and stages against the uncut model',
+    owns: (path) => path.startsWith('test/') && path.endsWith('.engine.test.ts'),
+    // Each computes with one thread, and none measures time.
+    concurrency: availableParallelism(),
+    fileTimeoutMs: 600_000,
+    mustHaveTests: true,
+  },
+  {
     name: 'ring',
     proves: 'whole rings: real processes on loopback',
     owns: (path) => path.startsWith('test/') && path.endsWith('.ring.test.ts'),
@@ -64,7 +73,7 @@ export const tiers: readonly Tier[] = [
 ];
 
 /** Cheap and broad first: a fault is heard of before the rings start. */
-export const tierOrder: readonly TierName[] = ['structure', 'unit', 'simulation', 'ring', 'hosts'];
+export const tierOrder: readonly TierName[] = ['structure', 'unit', 'simulation', 'engine', 'ring', 'hosts'];
 
 export const isTierName = (text: string): text is TierName => tiers.some((tier) => tier.name === text);
 

@@ -11,6 +11,7 @@ import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { run } from './command.ts';
 import { isAbandoned, newOwnedName } from './owner.ts';
+import { Turn } from './turn.ts';
 
 const cacheFolder = '/var/cache/p4-test-hosts';
 const suite = 'bookworm';
@@ -62,8 +63,15 @@ export async function baseImage(more: readonly string[] = []): Promise<BaseImage
   const base = join(cacheFolder, digestOf([suite, ...packages, customization]));
   const layer = join(cacheFolder, digestOf([base, ...more]));
   const isWhole = existsSync(base) && (more.length === 0 || existsSync(layer));
-  if (!existsSync(base)) await make(base, makeBase);
-  if (more.length > 0 && !existsSync(layer)) await make(layer, (folder) => makeLayer({ base, folder, more }));
+  if (!isWhole) {
+    const turn = await Turn.take(join(cacheFolder, 'making.lock'));
+    try {
+      if (!existsSync(base)) await make(base, makeBase);
+      if (more.length > 0 && !existsSync(layer)) await make(layer, (folder) => makeLayer({ base, folder, more }));
+    } finally {
+      await turn.end();
+    }
+  }
   return {
     layers: more.length === 0 ? [base] : [layer, base],
     madeInMs: isWhole ? 0 : performance.now() - startedAtMs,
@@ -73,16 +81,14 @@ export async function baseImage(more: readonly string[] = []): Promise<BaseImage
 const digestOf = (parts: readonly string[]): string =>
   createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16);
 
-/** Has `folder` filled under a temporary name. Of two that do so at once, the first has it. */
+/** Has `folder` filled under a temporary name. */
 async function make(folder: string, fill: (files: string) => Promise<void>): Promise<void> {
   const temporary = join(cacheFolder, newOwnedName().name);
   const files = join(temporary, 'files');
   await mkdir(files, { recursive: true });
   try {
     await fill(files);
-    await rename(files, folder).catch((error: unknown) => {
-      if (!existsSync(folder)) throw error;
-    });
+    await rename(files, folder);
   } finally {
     await removeTree(temporary);
   }

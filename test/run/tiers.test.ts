@@ -22,9 +22,9 @@ test('every test source belongs to exactly one tier', () => {
   assert.equal(tierOrder.flatMap((name) => filesOf(name, sources)).length, sources.length);
 });
 
-test('every tier has its turn once, and rings and hosts run one at a time', () => {
+test('every tier has its turn once, and rings run one at a time', () => {
   assert.deepEqual([...tierOrder].sort(), tiers.map(({ name }) => name).sort());
-  for (const tier of ['ring', 'hosts']) assert.equal(tiers.find(({ name }) => name === tier)?.concurrency, 1);
+  assert.equal(tiers.find(({ name }) => name === 'ring')?.concurrency, 1);
   assert.ok(isTierName('ring'));
   assert.equal(isTierName('rings'), false);
 });

@@ -56,8 +56,8 @@ export const tiers: readonly Tier[] = [
     name: 'hosts',
     proves: 'real hosts: systemd, sshd and networks of their own',
     owns: (path) => path.startsWith('test/') && path.endsWith('.hosts.test.ts'),
-    // A fleet of hosts is several machines' worth of processes already.
-    concurrency: 1,
+    // Fleets share nothing, and much of their time they wait.
+    concurrency: 2,
     // The first on a machine also makes the hosts' file system.
     fileTimeoutMs: 900_000,
     mustHaveTests: true,

@@ -120,6 +120,9 @@ async function assemble({ config, tls, log }: AgentOptions, { journal, launcher 
     },
     log,
   });
+  journal.whenFailed((error) => {
+    shell.journalFailed(error);
+  });
   await takeUp({ config, launcher, journal, stages, dispatch, log });
   const addressWatch = new AddressWatch(config.listen[0]?.address ?? '', log);
   const report = new StatusReport({
@@ -210,6 +213,9 @@ function effectRunners({ calls, transcripts, leases, rings, stages, dispatch }: 
     },
     'cut-ring': ({ load, error }) => {
       rings.cut(load, error);
+    },
+    'tell-loading': (effect) => {
+      rings.tellLoading(effect);
     },
     'send-frame': (effect) => {
       rings.send(effect);

@@ -29,6 +29,8 @@ export interface LinkedEdge {
 
 export type SettlementState =
   | { readonly kind: 'running' }
+  /** Its receipts are on their way, or wait for the ring. */
+  | { readonly kind: 'ending' }
   | {
       readonly kind: 'settled';
       readonly reason: FinishReason;

@@ -22,6 +22,8 @@ export type Effect =
       readonly load: LoadId;
       readonly edges: readonly DialledEdge[];
     }
+  /** Agents whose edges lead to `source`, or to a node before it, hear that a stage loads behind it (R1). */
+  | ({ readonly kind: 'tell-loading'; readonly source: NodeIndex } & LoadOf)
   /** Makes a stage that lives empty by a new connection; `stage-loaded` follows, or `stage-lost`. */
   | ({ readonly kind: 'attach-stage'; readonly incarnation: number } & StageOf)
   /** Closes every link and route of the ring on this host; the agents before it in the ring are told why. */
@@ -89,6 +91,7 @@ export const effectTiming: Readonly<Record<EffectKind, 'committed' | 'immediate'
   'attach-stage': 'immediate',
   'dial-links': 'committed',
   'cut-ring': 'immediate',
+  'tell-loading': 'immediate',
   'send-frame': 'immediate',
   'await-probe': 'immediate',
   'await-retry': 'immediate',

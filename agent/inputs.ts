@@ -86,14 +86,26 @@ interface OfNode extends OfLoad {
 
 export type NodeInput =
   /** `vocabulary` from the head stage, `null` from the others. */
-  | ({ readonly kind: 'stage-loaded'; readonly pid: number; readonly vocabulary: Vocabulary | null } & OfNode)
+  | ({
+      readonly kind: 'stage-loaded';
+      readonly pid: number;
+      readonly vocabulary: Vocabulary | null;
+      readonly atMs: number;
+    } & OfNode)
   | ({ readonly kind: 'stage-lost'; readonly error: P4Error; readonly atMs: number } & OfNode)
   | ({ readonly kind: 'stage-stopped' } & OfNode);
 
 export type LinkInput =
   | ({ readonly kind: 'link-up'; readonly link: LinkedEdge } & OfLoad)
   /** An edge could not be dialled; those that stand are untouched. */
-  | ({ readonly kind: 'dial-failed'; readonly error: P4Error; readonly atMs: number } & OfLoad)
+  | ({
+      readonly kind: 'dial-failed';
+      readonly source: NodeIndex;
+      readonly error: P4Error;
+      readonly atMs: number;
+    } & OfLoad)
+  /** Behind the edge that leaves `source`, which stands, a stage loads. */
+  | ({ readonly kind: 'neighbour-loads'; readonly source: NodeIndex; readonly atMs: number } & OfLoad)
   /** An edge that stood is gone, and with it all ways of the ring on this host. */
   | ({ readonly kind: 'link-lost'; readonly error: P4Error; readonly atMs: number } & OfLoad);
 

@@ -11,7 +11,7 @@ import type { EdgeAddress, EdgeAnswer, Link } from './links/link.ts';
 import type { HopTrail } from './records.ts';
 import { RingRoutes } from './route/ring-routes.ts';
 import type { AgentState, LiveRing } from './state.ts';
-import { edgeFault } from './step-link.ts';
+import { edgeFault, edgesToDial } from './step-link.ts';
 
 export interface RingsOptions {
   readonly host: HostName;
@@ -73,6 +73,10 @@ export class Rings {
     this.#routes.get(load)?.send({ items, tokens });
   }
 
+  tellLoading({ load, source }: Extract<Effect, { kind: 'tell-loading' }>): void {
+    this.#routes.get(load)?.tellLoading(source);
+  }
+
   cut(load: LoadId, error: P4Error): void {
     this.#routes.get(load)?.close(error);
     this.#routes.delete(load);
@@ -82,8 +86,8 @@ export class Rings {
   dial({ ring, load, edges }: Extract<Effect, { kind: 'dial-links' }>): void {
     const live = this.#options.state().rings.get(ring);
     if (live?.kind !== 'live' || live.load !== load) return;
-    const routes = this.routesOf(live);
-    for (const edge of edges) {
+    for (const edge of edgesToDial(live, edges)) {
+      const routes = this.routesOf(live);
       if (!routes.beginsDialling(edge.source)) continue;
       this.#dialOne(routes, load, edge)
         .then((link) => {
@@ -93,7 +97,10 @@ export class Rings {
           if (!(error instanceof P4Error)) throw error;
           routes.endsDialling(edge.source);
           if (this.#routes.get(load) === routes)
-            this.#options.dispatch({ kind: 'dial-failed', ring, load, error, atMs: performance.now() });
+            this.#options.dispatch({
+              kind: 'dial-failed',
+              ...{ ring, load, source: edge.source, error, atMs: performance.now() },
+            });
         });
     }
   }
@@ -123,6 +130,10 @@ export class Rings {
       events: {
         acknowledged: (count) => {
           routes.acknowledged(source, count);
+        },
+        loading: () => {
+          if (this.#routes.get(load) !== routes) return;
+          this.#options.dispatch({ kind: 'neighbour-loads', ring, load, source, atMs: performance.now() });
         },
         lost: (error) => {
           if (this.#routes.get(load) !== routes) return;

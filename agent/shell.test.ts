@@ -48,6 +48,7 @@ function watchedShell(onFrame: (shell: Shell) => void): {
     'publish-resume': note,
     'dial-links': note,
     'cut-ring': note,
+    'tell-loading': note,
     'send-frame': note,
     'await-probe': note,
     'publish-begin': note,
@@ -147,6 +148,19 @@ describe('the shell', () => {
     ]);
     await finishCommits();
     assert.deepEqual(happened.slice(before + 5), ['publish-begin', 'publish-end', 'end-lease']);
+    assert.equal(shell.journalFailure, null);
+  });
+
+  it('has a journal opened again that failed in its own work, with no commit to tell of it', async (context) => {
+    context.mock.timers.enable({ apis: ['setTimeout'] });
+    const { shell, happened } = watchedShell(() => undefined);
+    const error = new P4Error('JOURNAL_WRITE_FAILED', { folder: '/journal', why: 'EIO' });
+    shell.journalFailed(error);
+    shell.journalFailed(new P4Error('JOURNAL_WRITE_FAILED', { folder: '/journal', why: 'again' }));
+    assert.equal(shell.journalFailure, error);
+    context.mock.timers.tick(limits.journalRetryMs);
+    await new Promise(setImmediate);
+    assert.deepEqual(happened, ['journal JOURNAL_WRITE_FAILED', 'reopen', 'journal open']);
     assert.equal(shell.journalFailure, null);
   });
 });

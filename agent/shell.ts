@@ -124,7 +124,7 @@ export class Shell {
       },
       (error: unknown) => {
         if (!(error instanceof P4Error)) throw error;
-        this.#failed(error);
+        this.journalFailed(error);
       },
     );
   }
@@ -137,8 +137,11 @@ export class Shell {
     if (this.#undurable.length === 0) this.#tellSettled();
   }
 
-  /** Every commit behind the first that failed fails, too; the first one is told. */
-  #failed(error: P4Error): void {
+  /**
+   * A commit failed, and with it every one behind it, or the journal's own work did, which no commit waits for. The first
+   * failure is told; from then on the journal is opened again until it can be.
+   */
+  journalFailed(error: P4Error): void {
     if (this.#failure !== null) return;
     this.#failure = error;
     this.#options.log({ event: 'journal-failed', code: error.code });

@@ -203,7 +203,9 @@ export class Stages {
       connection.sendFrame(frame);
     });
     const pid = present(running.handle, 'a stage runs before it is entered').pid;
-    dispatch({ kind: 'stage-loaded', ring, load, node, incarnation, pid, vocabulary: running.vocabulary });
+    const { vocabulary } = running;
+    const atMs = performance.now();
+    dispatch({ kind: 'stage-loaded', ring, load, node, incarnation, pid, vocabulary, atMs });
   }
 
   /** A stage answers whatever it computes. One that does not, for long, will not come back: it is ended as if it had died. */

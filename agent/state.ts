@@ -64,8 +64,10 @@ export interface Suspension {
   readonly attempt: number;
   /** Whether the plan's deadline is over: its requests have failed (R4), and none is admitted until it is back. */
   readonly isOverdue: boolean;
-  /** Whether the neighbour that was dialled last is loading its stages. */
-  readonly neighbourLoads: boolean;
+  /** When a stage of the ring was last known to load again, on the same clock: the deadline counts from there (R1). */
+  readonly progressMs: number;
+  /** Stages of this host that ended meanwhile: one that ends whenever it is started puts the deadline off no more (R4). */
+  readonly stagesLost: number;
 }
 
 export type RingPhase =

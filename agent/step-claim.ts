@@ -46,7 +46,6 @@ export function adopted(state: AgentState, input: Extract<Input, { kind: 'adopte
     ...{ planDigest: claimed.planDigest, generationDigest: claimed.generationDigest, memory: claimed.memory },
     ...{ phase: { kind: 'loading', calls: [] }, links: [], head: null },
   };
-  const { number, attempt } = suspension;
   const attach = [...stages].map(([node, incarnation]): Effect => ({
     kind: 'attach-stage',
     ...{ ring, load, node, incarnation },
@@ -54,12 +53,7 @@ export function adopted(state: AgentState, input: Extract<Input, { kind: 'adopte
   return {
     state: { ...withRing(counted, live), nextIncarnation: counted.nextIncarnation + starts.length },
     records: [],
-    effects: [
-      ...attach,
-      ...starts,
-      { kind: 'await-retry', ring, load, suspension: number, attempt, ms: 0 },
-      ...(isHead(live, state.host) ? deadlineEffects(live, suspension) : []),
-    ],
+    effects: [...attach, ...starts, ...(isHead(live, state.host) ? deadlineEffects(live, suspension) : [])],
   };
 }
 
@@ -70,7 +64,8 @@ export const claimedSuspension = (claimed: ClaimedRing, error: P4Error, atMs: nu
   sinceMs: atMs,
   attempt: 0,
   isOverdue: false,
-  neighbourLoads: false,
+  progressMs: atMs,
+  stagesLost: 0,
 });
 
 /** R4, for a ring whose loader has not come. */

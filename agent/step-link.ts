@@ -2,7 +2,7 @@
 import { P4Error } from '../protocol/errors.ts';
 import type { HostName } from '../protocol/ids.ts';
 import type { CallId, LinkedEdge } from './calls.ts';
-import type { DialledEdge } from './effects.ts';
+import type { DialledEdge, Effect } from './effects.ts';
 import type { Input } from './inputs.ts';
 import type { EdgeAddress } from './links/link.ts';
 import {
@@ -17,7 +17,7 @@ import {
 } from './outcome.ts';
 import type { AgentState, LiveRing } from './state.ts';
 import { probeAgain } from './step-ring.ts';
-import { delayed, suspend } from './step-suspension.ts';
+import { delayed, loadsStages, progressed, suspend } from './step-suspension.ts';
 import type { Step } from './step.ts';
 
 export function link(state: AgentState, input: Extract<Input, { kind: 'link' }>): Step {
@@ -68,8 +68,7 @@ function linked(state: AgentState, ring: LiveRing, call: CallId | null): Step {
   const replies = replyTo(call === null ? [] : [call], { kind: 'linked', links: ring.links });
   const standing: LiveRing = { ...ring, phase: { kind: 'linked' } };
   if (ring.suspension !== null && ring.head !== null) {
-    const suspension = { ...ring.suspension, neighbourLoads: false };
-    const probing = probeAgain(state, { ...standing, suspension }, suspension);
+    const probing = probeAgain(state, standing, ring.suspension);
     return { ...probing, effects: [...replies, ...probing.effects] };
   }
   return { state: withRing(state, { ...standing, suspension: null }), records: [], effects: replies };
@@ -77,7 +76,22 @@ function linked(state: AgentState, ring: LiveRing, call: CallId | null): Step {
 
 export function dialFailed(state: AgentState, input: Extract<Input, { kind: 'dial-failed' }>): Step {
   const ring = ringOfLoad(state, input);
-  return ring?.phase.kind === 'linking' ? delayed(state, ring, input) : unchanged(state);
+  const next = ring?.phase.kind === 'linking' ? delayed(state, ring, input) : unchanged(state);
+  const { error } = input;
+  if (error.code !== 'RING_NOT_READY' || error.facts['phase'] !== 'loading') return next;
+  const told = neighbourLoads(next.state, { ...input, kind: 'neighbour-loads' });
+  return { ...told, effects: [...next.effects, ...told.effects] };
+}
+
+/**
+ * R1: a stage loads on the way from one of this host to the head: a deadline is put off for it wherever in the ring it is, so
+ * the hosts before this one are told as well.
+ */
+export function neighbourLoads(state: AgentState, input: Extract<Input, { kind: 'neighbour-loads' }>): Step {
+  const ring = ringOfLoad(state, input);
+  if (ring === null || ring.phase.kind === 'ending') return unchanged(state);
+  const tell: Effect = { kind: 'tell-loading', ring: ring.ring, load: ring.load, source: input.source };
+  return { state: withRing(state, progressed(ring, input.atMs)), records: [], effects: [tell] };
 }
 
 /** An edge that stood broke, or came in and ended: the ring's routes here are gone, and it is suspended. */
@@ -97,6 +111,10 @@ export function linkLost(state: AgentState, input: Extract<Input, { kind: 'link-
       return unchanged(state);
   }
 }
+
+/** Of edges that were to be dialled, those that still are: the ring may have been cut since, or linked another way. */
+export const edgesToDial = ({ phase, links }: LiveRing, edges: readonly DialledEdge[]): readonly DialledEdge[] =>
+  phase.kind === 'linking' ? edges.filter((edge) => !links.some(({ source }) => source === edge.source)) : [];
 
 /** The edges from a stage of this host to a stage of another; the tail's leads to the head. */
 function leavingEdges(ring: LiveRing, host: HostName): DialledEdge[] {
@@ -130,7 +148,7 @@ export function edgeFault(state: AgentState, edge: EdgeAddress, peer: HostName):
 }
 
 /** R1: a deadline is put off for stages that load, not for those that are only made empty. */
-function phaseSeen({ phase, nodes }: LiveRing): string {
-  const loads = [...nodes.values()].some(({ kind }) => kind === 'loading');
-  return phase.kind === 'loading' && !loads ? 'attaching' : phase.kind;
+function phaseSeen(ring: LiveRing): string {
+  const { kind } = ring.phase;
+  return kind === 'loading' && !loadsStages(ring) ? 'attaching' : kind;
 }

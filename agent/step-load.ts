@@ -38,7 +38,9 @@ export function load(state: AgentState, input: LoadInput): Step {
   return started(state, input, { records: [], waiting: { memory: standing.memory, suspension } });
 }
 
-function again(state: AgentState, ring: LiveRing, input: LoadInput): Step {
+function again(former: AgentState, standing: LiveRing, input: LoadInput): Step {
+  const ring = toldAnew(standing, input);
+  const state = withRing(former, ring);
   switch (ring.phase.kind) {
     case 'loading': {
       const phase = { ...ring.phase, calls: [...ring.phase.calls, input.call] };
@@ -55,6 +57,16 @@ function again(state: AgentState, ring: LiveRing, input: LoadInput): Step {
       return refused(state, input.call, new P4Error('RING_ENDING', { ring: input.ring, host: state.host }));
   }
 }
+
+/** What may change while a ring stands: where its agents are reached, which its next links use, and how long it is waited for. */
+const toldAnew = (ring: LiveRing, { plan, placements }: LoadInput): LiveRing => ({
+  ...ring,
+  plan: { ...ring.plan, deadlineSeconds: plan.deadlineSeconds },
+  placements: ring.placements.map((placement, index) => {
+    const { address, port } = placements[index] ?? placement;
+    return { ...placement, address, port };
+  }),
+});
 
 function admitted(input: LoadInput): JournalRecord {
   const { ring, load, generationDigest, planDigest, assignment } = input;

@@ -6,12 +6,14 @@ import type { Effect } from './effects.ts';
 import { withEntry } from './head/head-state.ts';
 import { abandonedRequests, headOf, restoredTexts } from './head/recovery.ts';
 import { loseHead } from './head/sessions.ts';
+import type { HeadStep } from './head/head-step.ts';
+import type { Vocabulary } from './head/vocabulary.ts';
 import type { Input } from './inputs.ts';
 import { lossText, replyTo, ringOfLoad, unchanged, waitingCalls, withoutRing, withRing } from './outcome.ts';
 import type { JournalRecord, LoadEnded } from './records.ts';
 import type { AgentState, LiveRing, NodeState, RingPhase } from './state.ts';
 import { dialled } from './step-link.ts';
-import { suspend } from './step-suspension.ts';
+import { lostAgain, progressed, suspend } from './step-suspension.ts';
 import type { Step } from './step.ts';
 
 export function stageLoaded(state: AgentState, input: Extract<Input, { kind: 'stage-loaded' }>): Step {
@@ -19,28 +21,30 @@ export function stageLoaded(state: AgentState, input: Extract<Input, { kind: 'st
   const node = ring?.nodes.get(input.node);
   if (ring?.phase.kind !== 'loading' || node?.incarnation !== input.incarnation) return unchanged(state);
   if (node.kind !== 'loading' && node.kind !== 'attaching') return unchanged(state);
-  const { incarnation, pid, vocabulary } = input;
+  const { incarnation, pid, vocabulary, atMs } = input;
   const nodes = withEntry<NodeIndex, NodeState>(ring.nodes, input.node, { kind: 'loaded', incarnation, pid });
-  const at = { ring: ring.ring, load: ring.load };
-  const comesUp = vocabulary !== null && ring.head === null;
-  const told = comesUp ? restoredTexts(headOf(ring.plan, vocabulary, ring.memory), at) : null;
-  const loaded: LiveRing = { ...ring, nodes, head: told?.head ?? ring.head };
+  const told = vocabulary === null || ring.head !== null ? null : headUp(ring, vocabulary);
+  const hasLoaded = node.kind === 'loading';
+  const loaded: LiveRing = { ...(hasLoaded ? progressed(ring, atMs) : ring), nodes, head: told?.head ?? ring.head };
   const record: JournalRecord = {
     kind: 'node-changed',
     ...{ load: ring.load, node: input.node, to: 'loaded', reason: null },
   };
-  const next = [...nodes.values()].every(({ kind }) => kind === 'loaded')
-    ? allLoaded(state, loaded, ring.phase.calls)
-    : unchanged(withRing(state, loaded));
+  const next = stagesLoaded(state, loaded, ring.phase.calls);
   return {
     state: next.state,
-    records: node.kind === 'loading' ? [record, ...next.records] : next.records,
+    records: hasLoaded ? [record, ...next.records] : next.records,
     effects: [...(told?.effects ?? []), ...next.effects],
   };
 }
 
-/** The loader links a ring that it loads; one that was lost links itself. */
-function allLoaded(state: AgentState, ring: LiveRing, calls: readonly CallId[]): Step {
+/** With what its requests have said so far. */
+const headUp = ({ ring, load, plan, memory }: LiveRing, vocabulary: Vocabulary): HeadStep =>
+  restoredTexts(headOf(plan, vocabulary, memory), { ring, load });
+
+/** The loader links a ring that it loads, when all its stages are up; one that was lost links itself. */
+function stagesLoaded(state: AgentState, ring: LiveRing, calls: readonly CallId[]): Step {
+  if ([...ring.nodes.values()].some(({ kind }) => kind !== 'loaded')) return unchanged(withRing(state, ring));
   const loaded: LiveRing = { ...ring, phase: { kind: 'loaded' } };
   const replies = replyTo(calls, { kind: 'loaded', confirmed: false });
   if (ring.suspension === null) return { state: withRing(state, loaded), records: [], effects: replies };
@@ -57,7 +61,7 @@ export function stageLost(state: AgentState, input: Extract<Input, { kind: 'stag
   if (node.kind !== 'loading' && node.kind !== 'attaching' && node.kind !== 'loaded') return unchanged(state);
   const { incarnation, error, atMs } = input;
   const nodes = withEntry<NodeIndex, NodeState>(ring.nodes, input.node, { kind: 'lost', incarnation, error });
-  const without = { ...ring, nodes };
+  const without = { ...lostAgain(ring), nodes };
   const record: JournalRecord = {
     kind: 'node-changed',
     ...{ load: ring.load, node: input.node, to: 'lost', reason: error.code },

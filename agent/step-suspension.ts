@@ -51,8 +51,7 @@ export function suspend(state: AgentState, ring: LiveRing, loss: Loss): Step {
 /** The ring cannot be linked now; what it has stays. */
 export function delayed(state: AgentState, ring: LiveRing, loss: Loss): Step {
   const { suspension, effects, state: counted } = suspended(state, ring, loss);
-  const neighbourLoads = loss.error.code === 'RING_NOT_READY' && loss.error.facts['phase'] === 'loading';
-  const next: LiveRing = { ...ring, suspension: { ...suspension, neighbourLoads }, phase: { kind: 'unlinked' } };
+  const next: LiveRing = { ...ring, suspension, phase: { kind: 'unlinked' } };
   return {
     state: withRing(counted, next),
     records: [],
@@ -69,11 +68,16 @@ function suspended(
   const former = ring.suspension;
   const suspension: Suspension =
     former === null
-      ? { number: state.nextSuspension, error, sinceMs: atMs, attempt: 0, isOverdue: false, neighbourLoads: false }
-      : {
-          ...former,
-          ...{ error: tellingError(former.error, error), attempt: former.attempt + 1, neighbourLoads: false },
-        };
+      ? {
+          number: state.nextSuspension,
+          error,
+          sinceMs: atMs,
+          attempt: 0,
+          isOverdue: false,
+          progressMs: atMs,
+          stagesLost: 0,
+        }
+      : { ...former, error: tellingError(former.error, error), attempt: former.attempt + 1 };
   const { number, attempt } = suspension;
   const ms = Math.min(limits.recoveryRetryMs * 2 ** attempt, limits.recoveryRetryMostMs);
   const effects: Effect[] = [{ kind: 'await-retry', ...at, suspension: number, attempt, ms }];
@@ -81,6 +85,24 @@ function suspended(
   if (isHead(ring, state.host)) effects.push(...deadlineEffects(ring, suspension));
   return { state: { ...state, nextSuspension: number + 1 }, suspension, effects };
 }
+
+/** A stage of the ring loads, or has loaded: its deadline counts from now. */
+export const progressed = (ring: LiveRing, atMs: number): LiveRing =>
+  ring.suspension === null || givesUp(ring.suspension)
+    ? ring
+    : { ...ring, suspension: { ...ring.suspension, progressMs: atMs } };
+
+/** Whether a stage of this host loads, and may be hoped for. */
+export const loadsStages = ({ nodes, suspension }: LiveRing): boolean =>
+  (suspension === null || !givesUp(suspension)) && [...nodes.values()].some(({ kind }) => kind === 'loading');
+
+const givesUp = ({ stagesLost }: Suspension): boolean => stagesLost >= limits.stagesLostMost;
+
+/** A stage was lost while its ring was suspended. */
+export const lostAgain = (ring: LiveRing): LiveRing =>
+  ring.suspension === null
+    ? ring
+    : { ...ring, suspension: { ...ring.suspension, stagesLost: ring.suspension.stagesLost + 1 } };
 
 /** Readers hear of it, and the clock of the plan's deadline starts; at the head's agent only. */
 export function deadlineEffects({ ring, load, plan }: LiveRing, { number, error }: Suspension): Effect[] {

@@ -8,6 +8,7 @@ import { startsOf } from './stage-starts.ts';
 import type { AgentState, LiveRing, Suspension } from './state.ts';
 import { expiredClaim } from './step-claim.ts';
 import { dialled } from './step-link.ts';
+import { loadsStages } from './step-suspension.ts';
 import type { Step } from './step.ts';
 
 /** The time of a try has come: lost stages are started again, or edges that do not stand are dialled. */
@@ -26,7 +27,7 @@ export function retry(state: AgentState, input: Extract<Input, { kind: 'retry' }
   return { state: { ...withRing(state, { ...ring, nodes }), nextIncarnation }, records: [], effects: starts };
 }
 
-/** R4: requests fail, unless a stage is seen to load: then they wait for that, up to a limit. */
+/** R4: requests fail, unless a stage loads, or did within the deadline: then they wait for that, up to a limit (R1). */
 export function recoveryDeadline(state: AgentState, input: Extract<Input, { kind: 'recovery-deadline' }>): Step {
   const standing = state.rings.get(input.ring);
   if (standing?.kind === 'claimed') return expiredClaim(state, standing, input);
@@ -36,9 +37,9 @@ export function recoveryDeadline(state: AgentState, input: Extract<Input, { kind
   if (ring.phase.kind === 'ending') return unchanged(state);
   const { suspension } = ring;
   const at = { ring: ring.ring, load: ring.load };
-  const ms = ring.plan.deadlineSeconds * 1000;
-  const loads = suspension.neighbourLoads || [...ring.nodes.values()].some(({ kind }) => kind === 'loading');
-  if (loads && input.atMs - suspension.sinceMs < ms + limits.reloadMs) {
+  const deadlineMs = ring.plan.deadlineSeconds * 1000;
+  const ms = loadsStages(ring) ? deadlineMs : deadlineMs - (input.atMs - suspension.progressMs);
+  if (ms > 0 && input.atMs - suspension.sinceMs < deadlineMs + limits.reloadMs) {
     const again: Effect[] = [
       { kind: 'await-deadline', ...at, suspension: suspension.number, ms },
       { kind: 'publish-pause', ...at, error: suspension.error, ms },

@@ -8,7 +8,7 @@ import type { Input, InputKind } from './inputs.ts';
 import type { JournalRecord } from './records.ts';
 import type { AgentState } from './state.ts';
 import { adopted, restored } from './step-claim.ts';
-import { dialFailed, link, linkLost, linkUp } from './step-link.ts';
+import { dialFailed, link, linkLost, linkUp, neighbourLoads } from './step-link.ts';
 import { forget, load, unload } from './step-load.ts';
 import { cancel, closeSession, leaseExpired, openSession, resumeSession, settle, submit } from './step-outer.ts';
 import { frameFinished, probe, probeTimeout, returned } from './step-ring.ts';
@@ -36,6 +36,7 @@ const handlers: { readonly [Kind in InputKind]: Handler<Kind> } = {
   'link-up': linkUp,
   'dial-failed': dialFailed,
   'link-lost': linkLost,
+  'neighbour-loads': neighbourLoads,
   probe,
   'probe-timeout': probeTimeout,
   retry,

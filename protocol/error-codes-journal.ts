@@ -12,7 +12,8 @@ export const journalCodes = {
     exit: 4,
     status: 'FAILED_PRECONDITION',
     says: 'Another process holds this journal.',
-    remedy: 'Stop the other agent (`systemctl stop p4-agent`), or give this one a journal folder of its own.',
+    remedy:
+      'On a host, stop its agent first (`systemctl stop p4-agent`). On this machine, agents already run from this state folder: end them with Ctrl-C where `npm run agents` runs, or use another folder with `--state` or P4_STATE.',
   },
   JOURNAL_CORRUPT: {
     exit: 4,

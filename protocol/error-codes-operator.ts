@@ -50,14 +50,14 @@ export const operatorCodes = {
     status: 'FAILED_PRECONDITION',
     says: 'There is no generation file for this ring here.',
     remedy:
-      'Run the command where the ring was loaded from, with the same state folder; where the file is lost, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring.',
+      'Run the command where the ring was loaded from, with the same state folder; where the file is lost, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring (for agents of `npm run agents`, `node dist/agent/host/main.js forget RING --config .p4/agents/HOST/agent.json` in the checkout).',
   },
   GENERATION_FILE_DAMAGED: {
     exit: 4,
     status: 'FAILED_PRECONDITION',
     says: 'The generation file is not what was written.',
     remedy:
-      'Restore it from a copy; where there is none, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring and delete the file.',
+      'Restore it from a copy; where there is none, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring (for agents of `npm run agents`, `node dist/agent/host/main.js forget RING --config .p4/agents/HOST/agent.json` in the checkout) and delete the file.',
   },
   GENERATION_FILE_CHANGED: {
     exit: 4,
@@ -104,6 +104,13 @@ export const operatorCodes = {
     says: 'The command was interrupted.',
     remedy: 'Run it again when you want to.',
   },
+  OUTPUT_FAILED: {
+    exit: 4,
+    status: 'UNAVAILABLE',
+    says: 'What this command prints cannot be written where it goes.',
+    remedy:
+      'See to the space and the rights of the file or device that its output goes to; `npm run status` shows what stands.',
+  },
   AGENT_NOT_STARTED: {
     exit: 4,
     status: 'UNAVAILABLE',
@@ -114,7 +121,8 @@ export const operatorCodes = {
     exit: 4,
     status: 'UNAVAILABLE',
     says: 'An agent that this command started has ended.',
-    remedy: 'What it said last stands here; start the agents again.',
+    remedy:
+      'Its last words are in its log. Nothing starts it again: end this command (Ctrl-C) where it still runs, start it again, and load the plans again.',
   },
   RING_LOADED: {
     exit: 3,
@@ -138,7 +146,7 @@ export const operatorCodes = {
     exit: 4,
     status: 'INTERNAL',
     says: 'A file that the agent needs cannot be read.',
-    remedy: 'Check that it is there and that the user of the agent may read it.',
+    remedy: 'Check that it is there and that the user of the agent may read it; on a host, run `p4` as root.',
   },
   COMMAND_LINE_INVALID: {
     exit: 2,
@@ -157,5 +165,12 @@ export const operatorCodes = {
     status: 'NOT_FOUND',
     says: 'The fleet has no such host.',
     remedy: 'Use one of the hosts named here, or make the host part of the fleet again.',
+  },
+  TRACE_UNAVAILABLE: {
+    exit: 4,
+    status: 'FAILED_PRECONDITION',
+    says: 'The system calls of an agent cannot be traced, which this benchmark is to show.',
+    remedy:
+      'Install the program named here (Debian: `apt-get install strace`) and run it as root, or as whoever may trace.',
   },
 } as const satisfies Record<string, CodeRule>;

@@ -13,7 +13,7 @@ export const ringCodes = {
     status: 'FAILED_PRECONDITION',
     says: 'This is not the generation that is loaded.',
     remedy:
-      'Nothing was changed. Use the generation file of the load that stands; where it is lost, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring, or take p4 off the hosts with `npm run deploy -- inventory.yaml --remove --yes`.',
+      'Nothing was changed. Use the generation file of the load that stands; where it is lost, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring (for agents of `npm run agents`, `node dist/agent/host/main.js forget RING --config .p4/agents/HOST/agent.json` in the checkout), or take p4 off the hosts with `npm run deploy -- inventory.yaml --remove --yes`.',
   },
   AGENT_RESTARTED: {
     exit: 4,
@@ -93,7 +93,7 @@ export const ringCodes = {
     status: 'ALREADY_EXISTS',
     says: 'Another load holds the name of this ring on the host.',
     remedy:
-      'Choose another ring name, or have it unloaded by whoever holds its generation file; where that is lost, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring, or take p4 off the hosts with `npm run deploy -- inventory.yaml --remove --yes`.',
+      'Choose another ring name, or have it unloaded by whoever holds its generation file; where that is lost, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring (for agents of `npm run agents`, `node dist/agent/host/main.js forget RING --config .p4/agents/HOST/agent.json` in the checkout), or take p4 off the hosts with `npm run deploy -- inventory.yaml --remove --yes`.',
   },
   RING_ENDING: {
     exit: 3,

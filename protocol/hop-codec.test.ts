@@ -13,6 +13,7 @@ interface LoadedFrame {
 }
 interface LoadedAck {
   readonly frames: string;
+  readonly loading: boolean;
 }
 
 // What proto-loader, hence protobufjs, makes of the same messages.
@@ -48,13 +49,20 @@ suite('the hand-made codec of Ring.Hops', () => {
     assert.equal(read.crc32c, 77);
     assert.deepEqual(Uint8Array.from(read.frame), frame);
     for (const frames of [1, 127, 128, 0xffff_ffff, 2 ** 40, Number.MAX_SAFE_INTEGER])
-      assert.equal(hops.responseDeserialize(encodeHopAck({ frames })).frames, String(frames));
+      for (const loading of [false, true])
+        assert.deepEqual(
+          { ...hops.responseDeserialize(encodeHopAck({ frames, loading })) },
+          { frames: String(frames), loading },
+        );
   });
 
-  test('reads acknowledgements of every size, and an absent count as none', () => {
+  test('reads acknowledgements of every size, and what is absent as none', () => {
     for (const frames of [0, 1, 300, 0xffff_ffff, 2 ** 52])
-      assert.deepEqual(decodeHopAck(view(hops.responseSerialize({ frames: String(frames) }))), { frames });
-    assert.deepEqual(decodeHopAck(new Uint8Array()), { frames: 0 });
+      for (const loading of [false, true]) {
+        const bytes = view(hops.responseSerialize({ frames: String(frames), loading }));
+        assert.deepEqual(decodeHopAck(bytes), { frames, loading });
+      }
+    assert.deepEqual(decodeHopAck(new Uint8Array()), { frames: 0, loading: false });
   });
 
   test('takes fields in any order and skips those it does not know', () => {

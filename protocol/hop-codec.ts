@@ -2,7 +2,7 @@
  * The messages of Ring.Hops on the wire, coded by hand: a frame is copied once on its way out and not at all on its way
  * in, where a general protobuf codec would copy it twice on either.
  *
- * The bytes are those of p4.proto: `HopFrame { bytes frame = 1; fixed32 crc32c = 2; }`, `HopAck { uint64 frames = 1; }`.
+ * The bytes are those of p4.proto: `HopFrame { bytes frame = 1; fixed32 crc32c = 2; }`, `HopAck { uint64 frames = 1; bool loading = 2; }`.
  * Unknown fields are skipped and fields may come in any order, as protobuf demands.
  */
 import { P4Error } from './errors.ts';
@@ -11,6 +11,7 @@ import type { HopAck, HopFrame } from './messages.ts';
 const frameTag = 0x0a;
 const crcTag = 0x15;
 const framesTag = 0x08;
+const loadingTag = 0x10;
 /** A varint of 32 bits. */
 const lengthBytesMax = 5;
 /** A varint of 64 bits. */
@@ -43,10 +44,11 @@ export function decodeHopFrame(bytes: Uint8Array<ArrayBuffer>): HopFrame {
   return { frame, crc32c };
 }
 
-export function encodeHopAck({ frames }: HopAck): Buffer {
-  const bytes = Buffer.allocUnsafe(1 + varintLength(frames));
+export function encodeHopAck({ frames, loading }: HopAck): Buffer {
+  const bytes = Buffer.allocUnsafe(1 + varintLength(frames) + (loading ? 2 : 0));
   bytes[0] = framesTag;
-  writeVarint(bytes, 1, frames);
+  const end = writeVarint(bytes, 1, frames);
+  if (loading) bytes.set([loadingTag, 1], end);
   return bytes;
 }
 
@@ -54,11 +56,13 @@ export function encodeHopAck({ frames }: HopAck): Buffer {
 export function decodeHopAck(bytes: Uint8Array<ArrayBuffer>): HopAck {
   const reader = new FieldReader(bytes);
   let frames = 0;
+  let loading = false;
   for (let tag = reader.tag(); tag !== null; tag = reader.tag()) {
     if (tag === framesTag) frames = reader.varint(varintBytesMax);
+    else if (tag === loadingTag) loading = reader.varint(varintBytesMax) !== 0;
     else reader.skip(tag);
   }
-  return { frames };
+  return { frames, loading };
 }
 
 /** Reads one protobuf message from front to back. */

@@ -39,6 +39,8 @@ const bounds = {
   deadlineSeconds: 86_400,
   /** How long a deadline is put off while a stage is seen to load again: as long as a load may take. */
   reloadMs: 1_800_000,
+  /** Stages of one host that may end within one outage; further ones are started again, but not waited for beyond the deadline. */
+  stagesLostMost: 3,
   /** Time between two tries to bring a suspended ring back, at first, and at most: each next one is doubled. */
   recoveryRetryMs: 250,
   recoveryRetryMostMs: 2_000,
@@ -355,8 +357,12 @@ const bounds = {
   settleMs: 60_000,
   /** Time that a command whose answer is told waits for its receipts: those of a suspended ring come when it is back. */
   receiptsMs: 5_000,
-  /** Time between two looks at whether receipts that were on their way have come. */
-  settlePollMs: 250,
+  /**
+   * Time between two looks at whether receipts that were on their way have come, at first, and at most: each next one is
+   * doubled. Those of a ring that is well come with its next round.
+   */
+  settlePollMs: 10,
+  settlePollMostMs: 250,
 };
 
 export const limits: { readonly [Name in keyof typeof bounds]: number } = bounds;

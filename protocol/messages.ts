@@ -294,4 +294,6 @@ export interface HopFrame {
 export interface HopAck {
   /** Frames of this stream that the receiver has finished, in all. */
   readonly frames: number;
+  /** Whether a stage of the ring loads at the receiver's agent or behind it (R1). */
+  readonly loading: boolean;
 }

@@ -25,8 +25,10 @@ export interface AgentEnd {
   readonly host: HostName;
   readonly status: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** The last lines of its standard error. */
+  /** The last whole lines of its standard error that are not of its log; empty when there are none. */
   readonly said: readonly string[];
+  /** Path of its log. */
+  readonly log: string;
 }
 
 /** Beside the agent's configuration; begun anew with each start. */
@@ -39,10 +41,10 @@ export class AgentProcess {
   readonly ended: Promise<AgentEnd>;
   readonly #child: Child;
 
-  private constructor(host: HostName, child: Child) {
+  private constructor(host: HostName, child: Child, log: string) {
     this.host = host;
     this.#child = child;
-    this.ended = endOf(host, child);
+    this.ended = endOf(child).then((how) => ({ ...how, host, log }));
   }
 
   /** Starts the process; it may not answer yet. */
@@ -54,11 +56,12 @@ export class AgentProcess {
     });
     // The agent may be gone when its lifeline closes.
     child.stdin.on('error', () => undefined);
-    const log = createWriteStream(join(dirname(configPath), agentLogName), { mode: ownerFileMode });
+    const logPath = join(dirname(configPath), agentLogName);
+    const log = createWriteStream(logPath, { mode: ownerFileMode });
     // A full disk costs the log, not the agent.
     log.on('error', () => undefined);
     child.stderr.pipe(log);
-    return new AgentProcess(host, child);
+    return new AgentProcess(host, child, logPath);
   }
 
   /**
@@ -113,34 +116,46 @@ function failureOf(host: HostName, value: Readonly<Record<string, unknown>>): P4
   return new P4Error(code, { agent: host, ...(isRecord(facts) ? (facts as ErrorFacts) : {}) });
 }
 
-const notStarted = ({ host, status, signal, said }: AgentEnd): P4Error =>
-  new P4Error('AGENT_NOT_STARTED', { host, exit: signal ?? status ?? 'unknown', said: [...said] });
+const notStarted = (end: AgentEnd): P4Error => new P4Error('AGENT_NOT_STARTED', factsOf(end));
 
 /** The error of an agent that ended although nobody told it to. */
-export const agentLost = ({ host, status, signal, said }: AgentEnd): P4Error =>
-  new P4Error('AGENT_LOST', { host, exit: signal ?? status ?? 'unknown', said: [...said] });
+export const agentLost = (end: AgentEnd): P4Error => new P4Error('AGENT_LOST', factsOf(end));
 
-function endOf(host: HostName, child: Child): Promise<AgentEnd> {
+const factsOf = ({ host, status, signal, said, log }: AgentEnd): ErrorFacts => ({
+  ...{ host, exit: signal ?? status ?? 'unknown' },
+  ...(said.length === 0 ? {} : { said: [...said] }),
+  log,
+});
+
+function endOf(child: Child): Promise<Omit<AgentEnd, 'host' | 'log'>> {
   let said = '';
+  let isCut = false;
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-limits.agentSaidBytes);
+    said += text;
+    isCut ||= said.length > limits.agentSaidBytes;
+    said = said.slice(-limits.agentSaidBytes);
   });
-  // What it said beside its log, whose lines are in its file.
-  const lastLines = (): string[] =>
-    said
-      .split('\n')
-      .filter((line) => line !== '' && !line.startsWith('{'))
-      .slice(-12);
   return new Promise((resolve) => {
     child.once('error', (cause) => {
-      resolve({ host, status: null, signal: null, said: [cause.message] });
+      resolve({ status: null, signal: null, said: [cause.message] });
     });
     // `close`, not `exit`: by then everything it said has been read.
     child.once('close', (status, signal) => {
-      resolve({ host, status, signal, said: lastLines() });
+      resolve({ status, signal, said: lastLines(said, isCut) });
     });
   });
 }
+
+/**
+ * What an agent said beside its log, whose lines are in its file.
+ * @param isCut whether the text begins within a line, whose rest is no line
+ */
+export const lastLines = (said: string, isCut: boolean): readonly string[] =>
+  said
+    .split('\n')
+    .slice(isCut ? 1 : 0)
+    .filter((line) => line !== '' && !line.startsWith('{'))
+    .slice(-12);
 
 function parseJson(line: string): unknown {
   try {

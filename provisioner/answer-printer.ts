@@ -76,6 +76,13 @@ export class AnswerPrinter {
     if (early !== undefined) this.#terminal.note(early);
   }
 
+  /** Who asked for tokens beyond the answer's last one is told why none came. */
+  beyond(from: number, completionTokens: number): void {
+    if (from < completionTokens || from === 0) return;
+    const counted = completionTokens === 1 ? '1 token' : `${completionTokens} tokens`;
+    this.#terminal.note(`The answer has ${counted}: none from ${from} on.`);
+  }
+
   /** The last line: usage and settlement (S2). */
   settlement({ end, isSettled, stages, emitted, times }: RequestResult): void {
     const [head] = stages;

@@ -5,6 +5,7 @@
  */
 import { isAbsolute, resolve } from 'node:path';
 import process from 'node:process';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import type { Command } from 'commander';
 
@@ -43,11 +44,17 @@ export async function runCommand(mode: Terminal['mode'], body: CommandBody): Pro
 
 async function exitOf(body: CommandBody, { terminal, interrupt }: CommandEnds): Promise<number> {
   try {
-    return await body({ terminal, signal: interrupt.signal });
+    const exit = await body({ terminal, signal: interrupt.signal });
+    // A stream tells of its last line only in a later turn.
+    await nextTurn();
+    return interrupt.failure === null ? exit : reportFailure(terminal, interrupt.failure);
   } catch (error) {
+    // What a command makes of the loss of its output is no news beside the loss; a bug is.
+    if (interrupt.failure !== null && error instanceof P4Error) return reportFailure(terminal, interrupt.failure);
     // A command that Ctrl-C is the proper end of returns; one that was cut short by it throws.
     const { by } = interrupt;
-    if (by === null || !(error instanceof P4Error) || error.code !== 'CANCELLED') return reportFailure(terminal, error);
+    if (by === null || by === 'failed output' || !(error instanceof P4Error) || error.code !== 'CANCELLED')
+      return reportFailure(terminal, error);
     if (terminal.mode === 'json') terminal.failure(error);
     // A reader that has seen enough (`| head`) need not be told.
     else if (by !== 'closed output') terminal.note('Interrupted.');

@@ -112,6 +112,7 @@ async function infer(inference: Inference, context: CommandContext): Promise<num
     const deadlineMs = kept.plan.deadlineSeconds * 1000;
     const result = await read({ inference, calls, printer, deadlineMs }, context);
     printer.end(result);
+    if (wanted.kind === 'earlier') printer.beyond(wanted.from, result.end.completionTokens);
     printer.settlement(result);
     if (withStats) terminal.note((asked === null ? stageWorkLines(result.stages) : workLines(result)).join('\n'));
     requireFinished(result);

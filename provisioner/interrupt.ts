@@ -1,5 +1,6 @@
 /**
- * Why a command is to end early: Ctrl-C, a signal, a closed terminal, or a reader of its output that went away.
+ * Why a command is to end early: Ctrl-C, a signal, a closed terminal, a reader of its output that went away, or an output
+ * that cannot be written, which is a failure.
  *
  * The first one asks: whoever waits is woken by the abort signal and cleans up. Later ones change nothing, since the
  * cleaning up has its own deadlines.
@@ -11,12 +12,18 @@ import { P4Error } from '../protocol/errors.ts';
 /** As a shell reports them: 128 and the signal's number. */
 const exitBySignal = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 type EndingSignal = keyof typeof exitBySignal;
-export type Interrupter = EndingSignal | 'closed output';
+export type Interrupter = EndingSignal | 'closed output' | 'failed output';
 const endingSignals: readonly EndingSignal[] = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+interface OutputLoss {
+  readonly error: NodeJS.ErrnoException;
+  readonly isTerminal: boolean;
+}
 
 export class Interrupt {
   readonly #controller = new AbortController();
   #by: Interrupter | null = null;
+  #failure: P4Error | null = null;
 
   /** Listens from here on: nothing may be made before this that would have to be cleaned up. */
   static listen(): Interrupt {
@@ -26,17 +33,15 @@ export class Interrupt {
         interrupt.raise(signal);
       });
     }
-    // A reader that went away (`| head`) is no failure of the command. Standard error has nobody to tell.
-    process.stdout.on('error', () => {
-      interrupt.raise('closed output');
-    });
-    process.stderr.on('error', () => {
-      interrupt.raise('closed output');
-    });
+    for (const [output, stream] of Object.entries({ stdout: process.stdout, stderr: process.stderr })) {
+      stream.on('error', (error: NodeJS.ErrnoException) => {
+        interrupt.loseOutput(output, { error, isTerminal: stream.isTTY });
+      });
+    }
     return interrupt;
   }
 
-  /** Aborted with a CANCELLED error. */
+  /** Aborted with a CANCELLED error, or with OUTPUT_FAILED. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
@@ -46,15 +51,36 @@ export class Interrupt {
     return this.#by;
   }
 
-  raise(by: Interrupter): void {
+  /** The failure that has interrupted, `null` where none has. */
+  get failure(): P4Error | null {
+    return this.#failure;
+  }
+
+  raise(by: Exclude<Interrupter, 'failed output'>): void {
+    this.#end(by, new P4Error('CANCELLED', { by }));
+  }
+
+  /** A reader that went away (`| head`), and a terminal that did, are no failure of the command. */
+  loseOutput(output: string, { error, isTerminal }: OutputLoss): void {
+    const { code = '' } = error;
+    if (code === 'EPIPE' || (code === 'EIO' && isTerminal)) {
+      this.raise('closed output');
+      return;
+    }
+    if (this.#by !== null) return;
+    this.#failure = new P4Error('OUTPUT_FAILED', { output, why: error.message }, error);
+    this.#end('failed output', this.#failure);
+  }
+
+  #end(by: Interrupter, reason: P4Error): void {
     if (this.#by !== null) return;
     this.#by = by;
-    this.#controller.abort(new P4Error('CANCELLED', { by }));
+    this.#controller.abort(reason);
   }
 }
 
 /** The exit status of a command that was cut short. */
-export const interruptedExit = (by: Interrupter): number =>
+export const interruptedExit = (by: Exclude<Interrupter, 'failed output'>): number =>
   by === 'closed output' ? new P4Error('CANCELLED').rule.exit : exitBySignal[by];
 
 /** The error that an aborted signal carries. */

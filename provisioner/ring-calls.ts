@@ -1,4 +1,7 @@
 /** OUTER's calls to one ring, at its head's agent, each with the ring's generation (G3) and a deadline. */
+import { performance } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
+
 import { P4Error } from '../protocol/errors.ts';
 import type { RingName, Generation, HostName } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
@@ -11,6 +14,7 @@ import type {
   SubmitReply,
 } from '../protocol/messages.ts';
 import type { AgentClient } from './agent-client.ts';
+import { interruption } from './interrupt.ts';
 
 /** A session held open by its lease. */
 export interface HeldSession extends SessionOpened {
@@ -106,14 +110,30 @@ export class RingCalls {
     return this.#client.stream(['Outer', 'Gather'], { ...this.#ring, ...at }, { deadlineMs: null, signal });
   }
 
-  /** Answers when the receipts of all stages are there (S3). */
+  /** As `settleWithin`, for as long as receipts may take. */
   settle(session: number, request: number, signal: AbortSignal): Promise<Settlement> {
     return this.settleWithin({ session, request }, limits.settleMs, signal);
   }
 
-  /** @throws RPC_TIMED_OUT when the receipts have not come in time */
-  settleWithin(at: RequestPlace, deadlineMs: number, signal: AbortSignal): Promise<Settlement> {
-    return this.#client.call(['Outer', 'Settle'], { ...this.#ring, ...at }, { deadlineMs, signal });
+  /**
+   * Asks for a request's settlement until its receipts are there (S3), or the time is over.
+   * @returns the latest answer: `running` at once, `ending` when the time is over
+   * @throws what the agent refuses: REQUEST_UNKNOWN, REQUEST_EXPIRED; CANCELLED
+   */
+  async settleWithin(at: RequestPlace, withinMs: number, signal: AbortSignal): Promise<Settlement> {
+    const endsAtMs = performance.now() + withinMs;
+    for (let waitMs = limits.settlePollMs; ; waitMs = Math.min(2 * waitMs, limits.settlePollMostMs)) {
+      const answer = await this.#settlement(at, signal);
+      if (answer.state !== 'ending' || performance.now() >= endsAtMs) return answer;
+      await delay(waitMs, undefined, { signal }).catch((error: unknown) => {
+        throw signal.aborted ? interruption(signal) : error;
+      });
+    }
+  }
+
+  #settlement(at: RequestPlace, signal: AbortSignal): Promise<Settlement> {
+    const options = { deadlineMs: limits.answerMs, signal };
+    return this.#client.call(['Outer', 'Settle'], { ...this.#ring, ...at }, options);
   }
 
   async #opened(lease: Lease, ending: AbortController, answerMs: number | null): Promise<SessionOpened> {

@@ -6,13 +6,11 @@
  * connection that did not come back in time, and a reader of an earlier request who leaves before its end.
  */
 import { performance } from 'node:perf_hooks';
-import { setTimeout as delay } from 'node:timers/promises';
 
 import { P4Error } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
-import type { GatheredEnd, SettledStage, Settlement, SubmitReply } from '../protocol/messages.ts';
+import type { GatheredEnd, SettledStage, SubmitReply } from '../protocol/messages.ts';
 import type { Sampling } from '../protocol/sampling.ts';
-import { interruption } from './interrupt.ts';
 import { RequestReader } from './request-reader.ts';
 import { isCutShort, mayPass, type ReadingNews } from './request-reading.ts';
 import type { RequestPlace, RingCalls, Submission } from './ring-calls.ts';
@@ -90,7 +88,7 @@ export async function runRequest(run: RequestRun): Promise<RequestResult> {
 export async function resumeRequest(run: ResumedRun): Promise<RequestResult> {
   const { ring, request, from, signal } = run;
   const of = { session: 0, request };
-  const { state, session } = await settledRequest({ ring, of, withinMs: limits.receiptsMs }, signal);
+  const { state, session } = await ring.settleWithin(of, limits.receiptsMs, signal);
   // A session without a lease is closed with what runs in it: whoever reads keeps it from that.
   const lease = await SessionLease.takeUp(leaseOrder(run), state === 'settled' ? 0 : session);
   try {
@@ -172,40 +170,10 @@ async function settlement({ ring, signal }: RingRun, end: GatheredEnd, of: Reque
   const notSettled: Settled = { isSettled: false, stages: [], emitted: end.completionTokens };
   if (end.reason === 'ring-lost' || end.reason === 'journal-failed') return notSettled;
   try {
-    const { state, stages, emitted } = await settledRequest({ ring, of, withinMs: limits.receiptsMs }, signal);
+    const { state, stages, emitted } = await ring.settleWithin(of, limits.receiptsMs, signal);
     return state === 'settled' ? { isSettled: true, stages, emitted } : notSettled;
   } catch (error) {
     if (!signal.aborted && error instanceof P4Error && mayPass(error)) return notSettled;
     throw error;
   }
 }
-
-export interface SettleOrder {
-  readonly ring: RingCalls;
-  readonly of: RequestPlace;
-  /** How long to wait for receipts that are on their way. */
-  readonly withinMs: number;
-}
-
-/**
- * Asks for a request's settlement until its receipts are there, or the time is over.
- * @returns the latest answer: `running` at once, `ending` when the time is over
- * @throws what the agent refuses: REQUEST_UNKNOWN, REQUEST_EXPIRED; CANCELLED
- */
-export async function settledRequest({ ring, of, withinMs }: SettleOrder, signal: AbortSignal): Promise<Settlement> {
-  const endsAtMs = performance.now() + withinMs;
-  const leftMs = (): number => endsAtMs - performance.now();
-  for (;;) {
-    const answer = await ring.settleWithin(of, Math.max(1, leftMs()), signal).catch((error: unknown) => {
-      // An agent that has the request but not yet its receipts may wait for them before it answers.
-      if (error instanceof P4Error && error.code === 'RPC_TIMED_OUT') return stillEnding;
-      throw error;
-    });
-    if (answer.state !== 'ending' || leftMs() <= 0) return answer;
-    await delay(limits.settlePollMs, undefined, { signal }).catch((error: unknown) => {
-      throw signal.aborted ? interruption(signal) : error;
-    });
-  }
-}
-
-const stillEnding: Settlement = { state: 'ending', reason: '', stages: [], emitted: 0, session: 0 };

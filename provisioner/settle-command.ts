@@ -12,7 +12,6 @@ import { knownGeneration } from './generation-file.ts';
 import { openPlan } from './opened-plan.ts';
 import { requestNumber } from './request-option.ts';
 import { RingCalls } from './ring-calls.ts';
-import { settledRequest } from './ring-request.ts';
 import { receiptLines, usageOf } from './settlement-text.ts';
 import { chosenState, stateOptionText } from './state-option.ts';
 import type { Plan } from '../protocol/plan.ts';
@@ -57,10 +56,7 @@ async function settle({ plan, request, state }: SettleOrder, { terminal, signal 
   try {
     const head = present(kept.plan.stages[0], 'a plan has a head');
     const calls = new RingCalls(fleet.client(head.host), plan.ring, kept.generation);
-    const settlement = await settledRequest(
-      { ring: calls, of: { session: 0, request }, withinMs: limits.answerMs },
-      signal,
-    );
+    const settlement = await calls.settleWithin({ session: 0, request }, limits.answerMs, signal);
     terminal.line(settlementText(request, settlement));
     terminal.event({ event: 'settlement', request, ...eventOf(settlement) });
     return settlement.state === 'settled' ? 0 : notSettledExit;

@@ -12,4 +12,8 @@ export const chosenState = (option: string | undefined): StateFolder =>
     workingFolder: process.cwd(),
   });
 
+/** Whether it is the one of a command in the same folder that is told nothing, by option or by variable. */
+export const isDefaultState = ({ root }: StateFolder): boolean =>
+  root === stateFolder({ option: null, environment: {}, workingFolder: process.cwd() }).root;
+
 export const stateOptionText = 'where keys, generations and journals are (default: $P4_STATE, else .p4)';

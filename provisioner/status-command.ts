@@ -11,7 +11,7 @@ import { commandWays } from './fleet-ways.ts';
 import { readGeneration, readGenerations, type KeptGeneration } from './generation-file.ts';
 import { openPlan, ringHosts } from './opened-plan.ts';
 import { replaysOf, type Replay } from './ring-replay.ts';
-import { chosenState, stateOptionText } from './state-option.ts';
+import { chosenState, isDefaultState, stateOptionText } from './state-option.ts';
 import type { StateFolder } from './state-folder.ts';
 import { isAllReady, mergedRings, statusLines, type HostAnswer, type KnownRings } from './status-table.ts';
 
@@ -101,7 +101,8 @@ function replaysKnown(
   const said = answers.flatMap(({ host, answer }) =>
     answer.kind === 'status' ? [{ host, status: answer.status }] : [],
   );
-  return replaysOf(loads, said, state.root === chosenState(undefined).root ? null : state.root);
+  // A variable of this terminal need not be set where the command is typed.
+  return replaysOf(loads, said, isDefaultState(state) ? null : state.root);
 }
 
 interface StatusCall {

@@ -10,7 +10,6 @@ import type { HopItem, RanRows } from '../../protocol/hop-items.ts';
 import type { RequestId, SessionId, SlotIndex, TokenId } from '../../protocol/ids.ts';
 import type { DecodeMode } from '../../protocol/plan.ts';
 import type { Sampling } from '../../protocol/sampling.ts';
-import type { CallId } from '../calls.ts';
 import type { KeptReceipt } from '../records.ts';
 import type { TextAssembly } from './text-assembly.ts';
 import type { Vocabulary } from './vocabulary.ts';
@@ -92,7 +91,6 @@ export interface EndingRequest extends RequestFacts {
   readonly reason: FinishReason;
   /** What its stages will say that they ran; told to those that lost their own count. */
   readonly ran: EndedRows;
-  readonly settleCalls: readonly CallId[];
 }
 
 export type EndedRows = RanRows & { readonly reused: number };

@@ -53,6 +53,15 @@ suite('what the journal says of a session', () => {
     assert.deepEqual(sessions.get(of.session)?.rows.alone, []);
   });
 
+  test('has no request that runs where only its settlement is left: its end was lost to damage (J6, S3)', () => {
+    const settled: JournalRecord = { kind: 'request-settled', ...of, receipts: [], emitted: 1 };
+    const { sessions, requests, finished } = recalled(opened, admitted, token(0, false), settled);
+    const request = requests.get(of.request);
+    assert.equal(request?.kind === 'settled' && request.reason, 'journal-failed');
+    assert.equal(sessions.get(of.session)?.request, null);
+    assert.equal(finished, 1);
+  });
+
   test('uses no id twice, those whose records are gone with them (E1)', () => {
     const { nextSession, nextRequest } = recalled(opened, admitted);
     assert.deepEqual([nextSession, nextRequest], [4, 6]);

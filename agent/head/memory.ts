@@ -1,7 +1,7 @@
 /**
  * What the journal says of a ring's sessions and requests: enough to go on with them wherever the head comes up again.
  *
- * Records in the order of their commits go in. Text is not in them: it is assembled anew from the tokens (`restored-head.ts`).
+ * Records in the order of their commits go in. Text is not in them: it is assembled anew from the tokens (`recovery.ts`).
  */
 import { present } from '../../protocol/assert.ts';
 import { requestId, sessionId, type RequestId, type SessionId } from '../../protocol/ids.ts';
@@ -136,19 +136,23 @@ export class HeadRecall {
       this.#sessions.set(id, { ...session, history, rows, request: null });
     }
     const request = this.#requests.get(number);
+    if (request?.kind === 'settled') return;
     const emitted = request?.emitted ?? 0;
     const ran = endedRows({ promptTokens, reused: record.reused, rows: heldRows });
     this.#requests.set(number, {
       kind: 'ending',
       ...{ id: number, session: id, promptTokens, emitted, reason, ran },
-      settleCalls: [],
     });
   }
 
   #settle({ session, request: id, receipts, emitted }: RequestSettled): void {
     const request = this.#requests.get(id);
-    if (request?.kind !== 'ending') return;
-    const { promptTokens, reason } = request;
+    if (request === undefined || request.kind === 'settled') return;
+    const { promptTokens } = request;
+    // Of a repaired journal the end may be lost: then what it held is not known either, and its session is closed (J6).
+    const reason = request.kind === 'ending' ? request.reason : 'journal-failed';
+    const holder = this.#sessions.get(session);
+    if (holder?.request === id) this.#sessions.set(session, { ...holder, request: null });
     this.#requests.set(id, { kind: 'settled', id, session, promptTokens, emitted, reason, receipts });
     this.#finished += 1;
     if (this.#requests.size <= limits.keptRequests) return;

@@ -140,7 +140,6 @@ export function expiredMemory(
     requests.set(id, {
       kind: 'ending',
       ...{ id, session: session.id, promptTokens, emitted, reason: ended.reason, ran },
-      settleCalls: [],
     });
     sessions.set(session.id, { ...session, request: null });
   }

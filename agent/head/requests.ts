@@ -13,7 +13,6 @@ import {
 import { requestId, type RequestId, type SessionId } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import type { CallId } from '../calls.ts';
-import type { Effect } from '../effects.ts';
 import type { RequestAddress, Submission } from '../inputs.ts';
 import type { KeptReceipt } from '../records.ts';
 import {
@@ -216,7 +215,7 @@ export function endRequest(
   const alone = holder.rows.alone[holder.rows.length - 1] === true;
   const held = { heldTokens: holder.history.length, heldRows: holder.rows.length, alone };
   const ran = endedRows({ promptTokens, reused: began.rows, rows: held.heldRows });
-  const ending: EndingRequest = { kind: 'ending', id, session, promptTokens, emitted, reason, ran, settleCalls: [] };
+  const ending: EndingRequest = { kind: 'ending', id, session, promptTokens, emitted, reason, ran };
   const text = reason === 'stop-string' ? '' : remainingText(request.assembly);
   return {
     head: {
@@ -260,17 +259,10 @@ export function settle(
     kind: 'settled',
     ...{ id, session, promptTokens, emitted, reason, receipts },
   });
-  const effects = request.settleCalls.map((call): Effect => {
-    return {
-      kind: 'reply',
-      call,
-      reply: { kind: 'settlement', settlement: { kind: 'settled', reason, receipts, emitted } },
-    };
-  });
   return {
     head: { ...head, requests: forgetOldest(requests), finished: head.finished + 1 },
     records: [{ kind: 'request-settled', load: at.load, session, request: id, receipts, emitted }],
-    effects,
+    effects: [],
   };
 }
 

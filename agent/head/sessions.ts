@@ -107,10 +107,8 @@ export function askSettlement(
   switch (request.kind) {
     case 'running':
       return reply({ kind: 'settlement', settlement: { kind: 'running' } });
-    case 'ending': {
-      const waiting = { ...request, settleCalls: [...request.settleCalls, order.call] };
-      return unchangedHead({ ...head, requests: withEntry(head.requests, request.id, waiting) });
-    }
+    case 'ending':
+      return reply({ kind: 'settlement', settlement: { kind: 'ending' } });
     case 'settled': {
       const { reason, receipts, emitted } = request;
       return reply({ kind: 'settlement', settlement: { kind: 'settled', reason, receipts, emitted } });

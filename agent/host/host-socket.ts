@@ -76,8 +76,10 @@ async function serve(socket: Socket, handlers: HostHandlers): Promise<void> {
 async function answerTo(line: Uint8Array, handlers: HostHandlers): Promise<HostAnswer> {
   const order = parseHostOrder(line);
   switch (order.kind) {
-    case 'forget':
-      return { kind: 'forgotten', ...(await handlers.forget(order.ring)) };
+    case 'forget': {
+      const { stages } = await handlers.forget(order.ring);
+      return { kind: 'forgotten', stages };
+    }
     case 'journal':
       return { kind: 'journal', report: await handlers.journal() };
   }

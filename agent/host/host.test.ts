@@ -97,6 +97,7 @@ test('check of a damaged journal ends with 4 and names the record; repair says w
   const repair = await p4(host, 'journal', 'repair');
   assert.equal(repair.status, 0, repair.err);
   assert.match(repair.out, new RegExp(`Request ${sampleLoad} 1: its text is lost`));
+  assert.equal(statSync(join(host.state, 'journal.sqlite')).mode & 0o777, 0o600);
   assert.equal((await p4(host, 'journal', 'check', '--json')).status, 0);
 });
 

@@ -40,6 +40,9 @@ const withOptions = (command: Command): Command =>
     .option('--config <file>', "the agent's configuration", '/etc/p4/agent.json')
     .option('--json', 'one JSON object instead of text');
 
+// A journal is its owner's alone, one that is made anew, too.
+process.umask(0o077);
+
 const program = new Command('p4')
   .description('Looks after the p4 agent of this host, as root.')
   .exitOverride()

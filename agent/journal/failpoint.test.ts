@@ -27,7 +27,14 @@ async function replayed(journal: Journal): Promise<JournalRecord[]> {
 
 test('nothing is armed without the variable; one that names no point is refused', () => {
   assert.equal(failpointOf({}), noFailpoint);
-  for (const text of ['', 'append.before', 'nowhere:kill', 'append.before:explode', 'append.before:kill:0'])
+  for (const text of [
+    '',
+    'append.before',
+    'nowhere:kill',
+    'append.before:explode',
+    'append.before:kill:0',
+    'mark.after:EIO,',
+  ])
     assert.throws(() => failpointOf({ P4_JOURNAL_FAIL: text }), { code: 'INVALID_ARGUMENT' }, text);
 });
 
@@ -46,6 +53,8 @@ test('an armed error comes at the n-th passing, once or from then on', () => {
   };
   assert.deepEqual(codes('append.before:EIO:2'), ['', 'SQLITE_IOERR', '', '']);
   assert.deepEqual(codes('append.before:ENOSPC:3+'), ['', '', 'SQLITE_FULL', 'SQLITE_FULL']);
+  const several = 'append.before:EIO:2,append.before:ENOSPC:3,mark.before:EIO:4';
+  assert.deepEqual(codes(several), ['', 'SQLITE_IOERR', 'SQLITE_FULL', 'SQLITE_IOERR'], 'each counts for itself');
 });
 
 test('J2, J8: an error of the disk at any point of a commit fails it and all behind it; with the disk back, all can be committed again', async (t) => {
@@ -98,8 +107,12 @@ test('an error of the disk while it compacts fails the journal; opened again it 
     now = clockOf(4);
     await journal.commit(sessionRecords(4));
     disk.broken = point;
+    const failures: string[] = [];
+    journal.whenFailed(({ code }) => failures.push(code));
     await journal.compact();
     assert.equal(journal.stats().state, 'failed');
+    await new Promise(setImmediate);
+    assert.deepEqual(failures, ['JOURNAL_WRITE_FAILED'], 'told, although no commit waits');
     disk.broken = null;
     await journal.reopen();
     await journal.compact();

@@ -56,29 +56,47 @@ export const diskError = (kind: keyof typeof diskErrors): SqliteFailure =>
 
 const form = /^([a-z.]+):(kill|EIO|ENOSPC)(?::([1-9][0-9]{0,8})(\+?))?$/;
 
+interface Armed {
+  readonly point: JournalPoint;
+  readonly action: 'kill' | keyof typeof diskErrors;
+  /** Passings of its point at which it acts: the first of them, and the last. */
+  readonly first: number;
+  readonly last: number;
+}
+
 /**
  * The failpoint that an environment asks for: `P4_JOURNAL_FAIL=<point>:<kill|EIO|ENOSPC>[:<n>[+]]`, at the n-th time it
- * is passed (the first if absent), with `+` from then on.
+ * is passed (the first if absent), with `+` from then on; several of them with commas between. What it does, and where,
+ * it says on standard error before it does it.
  *
  * @throws INVALID_ARGUMENT for anything else
  */
 export function failpointOf(environment: Readonly<Record<string, string | undefined>>): Failpoint {
   const text = environment['P4_JOURNAL_FAIL'];
   if (text === undefined) return noFailpoint;
-  const [, point, action, nth = '1', on] = form.exec(text) ?? [];
-  if (!journalPoints.some((known) => known === point) || action === undefined)
+  const armed = text.split(',').map(armedOf);
+  process.stderr.write(`journal: a failpoint is armed: ${text}\n`);
+  const passings = new Map<JournalPoint, number>();
+  return (point) => {
+    const passing = (passings.get(point) ?? 0) + 1;
+    passings.set(point, passing);
+    const due = armed.find((each) => each.point === point && each.first <= passing && passing <= each.last);
+    if (due === undefined) return;
+    process.stderr.write(`journal: ${due.action} at ${point}, passing ${passing}\n`);
+    if (due.action === 'kill') process.kill(process.pid, 'SIGKILL');
+    else throw diskError(due.action);
+  };
+}
+
+function armedOf(text: string): Armed {
+  const [, named, action, nth = '1', on] = form.exec(text) ?? [];
+  const point = journalPoints.find((known) => known === named);
+  if (point === undefined || (action !== 'kill' && action !== 'EIO' && action !== 'ENOSPC'))
     throw new P4Error('INVALID_ARGUMENT', {
       what: 'P4_JOURNAL_FAIL',
       found: text,
       expected: `<point>:<kill|EIO|ENOSPC>[:<n>[+]] with a point of ${journalPoints.join(', ')}`,
     });
-  process.stderr.write(`journal: a failpoint is armed: ${text}\n`);
-  let passed = 0;
-  return (at) => {
-    if (at !== point) return;
-    passed += 1;
-    if (passed !== Number(nth) && !(on === '+' && passed > Number(nth))) return;
-    if (action === 'kill') process.kill(process.pid, 'SIGKILL');
-    else throw diskError(action === 'EIO' ? 'EIO' : 'ENOSPC');
-  };
+  const first = Number(nth);
+  return { point, action, first, last: on === '+' ? Infinity : first };
 }

@@ -84,6 +84,11 @@ export interface Journal {
   stats(): JournalStats;
   /** The same and its loads, for people. Throws the failure of a journal that failed. */
   report(): JournalReport;
+  /**
+   * Has the listener told of every failure, once, after the commits that fail with it; also of one in the journal's own
+   * work, which no commit waits for: compaction, checkpoints, the trail of hops.
+   */
+  whenFailed(listener: (error: P4Error) => void): void;
   /** After a failed write: closes the files, opens and verifies them anew. Rejects as `openJournal` does. */
   reopen(): Promise<void>;
   /** Waits for the commits on their way, writes everything into one file and frees the lock. */

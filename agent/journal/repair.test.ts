@@ -6,6 +6,7 @@ import { test, type TestContext } from 'node:test';
 
 import { requestId } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
+import { HeadRecall, type HeadMemory } from '../head/memory.ts';
 import type { JournalRecord } from '../records.ts';
 import { Connection } from './connection.ts';
 import { inspectJournal } from './inspection.ts';
@@ -65,6 +66,13 @@ async function opened<Value>(folder: string, use: (journal: Journal) => Promise<
   } finally {
     await journal.close();
   }
+}
+
+/** What an agent that starts with it knows. */
+async function recalled(journal: Journal): Promise<HeadMemory> {
+  const recall = new HeadRecall({ session: 0, request: 0 });
+  for (const record of await listed(journal.replay())) recall.add(record);
+  return recall.memory;
 }
 
 const textOf = (journal: Journal, request: number): Promise<JournalRecord[]> =>
@@ -132,6 +140,22 @@ test('a gap in a request that runs: what came before it stays, what came behind 
   });
 });
 
+test('a request whose end is lost does not run on in a session that was closed', async (t) => {
+  const [end, settlement] = [numberOf(9, sessionLength - 3), numberOf(9, sessionLength - 2)];
+  const folder = await damaged(t, `UPDATE records SET crc32c = 1 WHERE number IN (${end}, ${settlement})`);
+  const { report } = await repaired(folder);
+  assert.deepEqual(report.closedSessions, [], 'it is closed already');
+  await opened(folder, async (journal) => {
+    const ended = (await textOf(journal, 9)).at(-1);
+    assert.equal(ended?.kind === 'request-ended' && ended.reason, 'journal-failed');
+    assert.equal(
+      (await recalled(journal)).requests.get(requestId(9))?.kind,
+      'ending',
+      'its receipts are still to come',
+    );
+  });
+});
+
 test('the records of a load whose admission is lost go; it is named', async (t) => {
   const folder = await damaged(t, 'UPDATE records SET crc32c = 1 WHERE number = 1');
   const { report } = await repaired(folder);
@@ -177,6 +201,9 @@ test('J6: whatever page is destroyed, the repair leaves a journal that opens, an
         if (text.some(({ kind }) => kind === 'request-ended')) assert.ok(told.length > 0);
         if (told.some(({ kind }) => kind === 'request-settled')) assert.deepEqual(text, all);
       }
+      const { sessions, requests } = await recalled(journal);
+      for (const { kind, id, session } of requests.values())
+        assert.equal(sessions.get(session)?.request === id, kind === 'running', `page ${page}, request ${id}`);
     });
   }
   assert.ok(saved > history.length / 2, `${saved} of ${history.length} at best`);

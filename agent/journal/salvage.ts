@@ -6,6 +6,7 @@
  * - A text with a gap is none. Of a request that ran, what came before the gap is still true, and is drawn again from
  *   there; of one that ended, the text goes, its end and settlement stay.
  * - A session that was open when something was lost may lack requests that nobody can name: it is closed.
+ * - A request whose session is closed, then or by the repair, and whose end is lost runs no more: it is ended.
  */
 import { requestId, sessionId, type LoadId } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
@@ -99,9 +100,7 @@ export class Salvage {
 
   /** Records that end, in the new journal, what cannot go on. */
   endings(): readonly JournalRecord[] {
-    return [...this.#loads.values()].flatMap((load) =>
-      doubtfulSessions(load, this.#lost).flatMap((session) => endingsOf(load, session)),
-    );
+    return [...this.#loads.values()].flatMap((load) => endingsOf(load, doubtfulSessions(load, this.#lost)));
   }
 
   sacrifice(): Sacrifice {
@@ -210,13 +209,20 @@ function doubtfulSessions(load: SalvagedLoad, lost: readonly LostRecords[]): rea
   return open.filter(([, { opened }]) => lost.some(({ to }) => to > opened)).map(([session]) => session);
 }
 
-function endingsOf(load: SalvagedLoad, session: number): readonly JournalRecord[] {
-  const of = { load: load.id, session: sessionId(session) };
-  const running = [...load.requests].filter(([, request]) => request.session === session && request.ended === 0);
-  const ends = running.map(([request, { promptTokens }]): JournalRecord => {
+/** Of a load: ends of requests that have none and whose session is closed, now or by what comes then: the ends of others. */
+function endingsOf(load: SalvagedLoad, doubtful: readonly number[]): readonly JournalRecord[] {
+  if (load.isEnded) return [];
+  const closing = new Set(doubtful);
+  const isOver = (session: number): boolean => closing.has(session) || load.sessions.get(session)?.isClosed === true;
+  const running = [...load.requests].filter(([, { ended, session }]) => ended === 0 && isOver(session));
+  const ends = running.map(([request, { session, promptTokens }]): JournalRecord => {
+    const of = { load: load.id, session: sessionId(session), request: requestId(request) };
     const held = { promptTokens, reused: 0, heldTokens: 0, heldRows: 0, alone: false };
-    const reason = 'journal-failed';
-    return { kind: 'request-ended', ...of, request: requestId(request), reason, detail: 'JOURNAL_CORRUPT', ...held };
+    return { kind: 'request-ended', ...of, reason: 'journal-failed', detail: 'JOURNAL_CORRUPT', ...held };
   });
-  return [...ends, { kind: 'session-closed', ...of }];
+  const closes = doubtful.map((session): JournalRecord => ({
+    kind: 'session-closed',
+    ...{ load: load.id, session: sessionId(session) },
+  }));
+  return [...ends, ...closes];
 }

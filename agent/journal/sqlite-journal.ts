@@ -47,6 +47,7 @@ export class SqliteJournal implements Journal {
   #transactions = 0;
   #checkpoints = 0;
   #isWritingHops = false;
+  #listener: (error: P4Error) => void = () => undefined;
   #madeRoomAt = 0;
 
   constructor(options: JournalOptions & { readonly failpoint: Failpoint }, files: OpenedJournal) {
@@ -152,6 +153,10 @@ export class SqliteJournal implements Journal {
     const { state, records, recordBytes, lastRecord, databaseBytes, reservedBytes, limitBytes } = this.stats();
     const figures = { state, records, recordBytes, lastRecord, databaseBytes, reservedBytes, limitBytes };
     return { ...figures, ...loadsOf(this.#readableFiles().ledger) };
+  }
+
+  whenFailed(listener: (error: P4Error) => void): void {
+    this.#listener = listener;
   }
 
   async reopen(): Promise<void> {
@@ -297,7 +302,12 @@ export class SqliteJournal implements Journal {
   /** Nothing more is written until `reopen`. A bug is thrown. */
   #fail(error: unknown): P4Error {
     if (!(error instanceof P4Error)) throw error;
-    if (this.#state.kind === 'open') this.#state = { kind: 'failed', error, files: this.#state.files };
+    if (this.#state.kind !== 'open') return error;
+    this.#state = { kind: 'failed', error, files: this.#state.files };
+    // A mark that fails after its batch: that batch's commits are answered first.
+    setImmediate(() => {
+      this.#listener(error);
+    });
     return error;
   }
 

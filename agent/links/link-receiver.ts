@@ -79,6 +79,9 @@ class IncomingLink {
       this.#fail(reason);
     });
     const { gone } = this.#node;
+    this.#node.onLoading(() => {
+      if (this.#isOpen) this.#call.write(encodeHopAck({ frames: this.#finished, loading: true }));
+    });
     const leave = (): void => {
       this.#fail(gone.reason);
     };
@@ -142,7 +145,7 @@ class IncomingLink {
     this.#ackIsDue = true;
     setImmediate(() => {
       this.#ackIsDue = false;
-      if (this.#isOpen) this.#call.write(encodeHopAck({ frames: this.#finished }));
+      if (this.#isOpen) this.#call.write(encodeHopAck({ frames: this.#finished, loading: false }));
     });
   }
 

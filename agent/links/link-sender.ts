@@ -19,11 +19,11 @@ import { limits } from '../../protocol/limits.ts';
 import { hopsPath } from '../../protocol/rpc-definition.ts';
 import { errorOf, printable } from '../../protocol/rpc-error.ts';
 import type { TlsIdentity } from '../../protocol/tls-identity.ts';
-import { AckTimes } from './ack-times.ts';
 import { arrayBufferView } from './array-buffer-view.ts';
 import { edgeMetadata } from './edge-metadata.ts';
 import type { EdgeAddress, Link, LinkEvents, LinkStats } from './link.ts';
 import { PeerChannels, type ChannelLease } from './peer-channels.ts';
+import { SentFrames } from './sent-frames.ts';
 
 export interface DialOptions {
   readonly edge: EdgeAddress;
@@ -66,11 +66,6 @@ interface OutgoingLinkOptions extends Pick<DialOptions, 'edge' | 'events'> {
   readonly lease: ChannelLease;
 }
 
-interface SentFrame {
-  readonly bytes: number;
-  readonly atMs: number;
-}
-
 type LinkState =
   | { readonly kind: 'dialling'; accept(): void; refuse(end: StatusObject): void }
   | { readonly kind: 'open' }
@@ -84,9 +79,8 @@ class OutgoingLink implements Link {
   readonly #events: LinkEvents;
   readonly #call: HopsStream;
   readonly #lease: ChannelLease;
-  readonly #ackTimes = new AckTimes();
-  /** Oldest first; at most the window. */
-  readonly #unacknowledged: SentFrame[] = [];
+  /** At most the window. */
+  readonly #sent = new SentFrames();
   #state: LinkState = { kind: 'open' };
   #frames = 0;
   #bytes = 0;
@@ -145,10 +139,10 @@ class OutgoingLink implements Link {
     const checksum = crc32c(frame);
     // The frame is lost with a link that has ended, and its `lost` has told so.
     if (this.#state.kind !== 'open') return checksum;
-    assert(this.#unacknowledged.length < limits.linkWindowFrames, 'E4: no frame is sent beyond the window');
+    assert(this.#sent.count < limits.linkWindowFrames, 'E4: no frame is sent beyond the window');
     this.#frames++;
     this.#bytes += frame.length;
-    this.#unacknowledged.push({ bytes: frame.length, atMs: performance.now() });
+    this.#sent.add(frame.length, performance.now());
     this.#call.write({ frame, crc32c: checksum });
     return checksum;
   }
@@ -158,9 +152,9 @@ class OutgoingLink implements Link {
       frames: this.#frames,
       bytes: this.#bytes,
       bytesAcknowledged: this.#bytesAcknowledged,
-      unacknowledged: this.#unacknowledged.length,
-      ackP50Ms: this.#ackTimes.quantile(0.5),
-      ackP99Ms: this.#ackTimes.quantile(0.99),
+      unacknowledged: this.#sent.count,
+      ackP50Ms: this.#sent.ackTimes.quantile(0.5),
+      ackP99Ms: this.#sent.ackTimes.quantile(0.99),
     };
   }
 
@@ -174,18 +168,18 @@ class OutgoingLink implements Link {
     this.#call.end();
   }
 
-  #take({ frames }: HopAck): void {
+  #take({ frames, loading }: HopAck): void {
     if (this.#state.kind !== 'open') return;
+    if (loading) {
+      this.#sent.wait();
+      this.#events.loading();
+    }
     const count = frames - this.#framesAcknowledged;
-    if (count < 0 || count > this.#unacknowledged.length) {
+    if (count < 0 || count > this.#sent.count) {
       this.#lose(new P4Error('LINK_LOST', { ...this.#facts(), why: 'it acknowledged what was not sent' }));
       return;
     }
-    const nowMs = performance.now();
-    for (const sent of this.#unacknowledged.splice(0, count)) {
-      this.#ackTimes.add(nowMs - sent.atMs);
-      this.#bytesAcknowledged += sent.bytes;
-    }
+    this.#bytesAcknowledged += this.#sent.acknowledge(count, performance.now());
     this.#framesAcknowledged = frames;
     if (count > 0) this.#events.acknowledged(count);
   }

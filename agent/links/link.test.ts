@@ -49,6 +49,7 @@ interface Received {
 class TestNode {
   readonly received: Received[] = [];
   readonly ends: (P4Error | null)[] = [];
+  tellLoading: () => void = () => undefined;
   readonly gone = new AbortController();
   readonly edges: { readonly edge: EdgeAddress; readonly peer: HostName }[] = [];
 
@@ -63,6 +64,9 @@ class TestNode {
       kind: 'accepted',
       receive: (frame, finished) => this.received.push({ frame, finished }),
       closed: (error) => this.ends.push(error),
+      onLoading: (tell) => {
+        this.tellLoading = tell;
+      },
       gone: this.gone.signal,
     };
   };
@@ -73,6 +77,7 @@ suite('links between agents', () => {
   let open: { close(): void }[] = [];
   let servers: TestServer[] = [];
   let acknowledged = 0;
+  let loadings = 0;
   let losses: P4Error[] = [];
 
   before(async () => {
@@ -85,6 +90,7 @@ suite('links between agents', () => {
     open = [];
     servers = [];
     acknowledged = 0;
+    loadings = 0;
     losses = [];
   });
 
@@ -103,6 +109,7 @@ suite('links between agents', () => {
       ...{ edge, peerHost: beta, address: '127.0.0.1', port, tls: fleet.alpha, deadlineMs: 5000 },
       events: {
         acknowledged: (count) => (acknowledged += count),
+        loading: () => (loadings += 1),
         lost: (error) => losses.push(error),
       },
       ...changed,
@@ -116,6 +123,19 @@ suite('links between agents', () => {
     open.push(made);
     return { relay: made, port: await made.listen() };
   };
+
+  test('a node tells the agent before it that a stage loads, as long as the link stands (R1)', async () => {
+    const node = new TestNode();
+    const { port } = await serve(node);
+    const link = await dial(port);
+    node.tellLoading();
+    await until(() => loadings === 1, 'it is told');
+    assert.equal(acknowledged, 0, 'no frame is finished with it');
+    link.close();
+    await until(() => node.ends.length === 1, 'the link is closed');
+    node.tellLoading();
+    assert.equal(loadings, 1);
+  });
 
   test('a node that goes tells the agent before it why', async () => {
     const node = new TestNode();

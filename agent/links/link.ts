@@ -40,6 +40,8 @@ export interface LinkStats {
 export interface LinkEvents {
   /** `count` more frames are finished by the receiver. */
   acknowledged(count: number): void;
+  /** The receiver's agent tells that a stage loads from there on (R1). */
+  loading(): void;
   /** Called once, unless `close` was called before. */
   lost(error: P4Error): void;
 }
@@ -52,6 +54,8 @@ export type EdgeAnswer =
       /** `finished` is called once, when the node has finished the frame: it becomes the acknowledgement. */
       receive(frame: Uint8Array<ArrayBuffer>, finished: () => void): void;
       closed(error: P4Error | null): void;
+      /** Takes what tells the sender that a stage loads from here on; called once, when frames may come. */
+      onLoading(tell: () => void): void;
       /** Aborted with a P4Error when the node takes no more: the sender is told why. */
       readonly gone: AbortSignal;
     };

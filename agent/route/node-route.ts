@@ -68,10 +68,12 @@ export class NodeRoute implements FrameSink {
   output(frame: FrameBytes): void {
     const { generation, source, completes } = decodeHeader(frame);
     const { node } = this.#options;
+    const edge = this.#edge;
     if (generation !== this.#options.generation) throw new P4Error('GENERATION_MISMATCH', { node });
-    if (source !== node || completes > this.#running.length)
+    // A stage computes only when its node leads somewhere.
+    if (source !== node || completes > this.#running.length || edge === null)
       throw new P4Error('FRAME_INVALID', { field: 'source', node });
-    present(this.#edge, 'a stage computes only when its node leads somewhere').send(frame);
+    edge.send(frame);
     for (const finished of this.#running.splice(0, completes)) finished();
     this.feed();
   }

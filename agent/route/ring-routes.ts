@@ -27,14 +27,20 @@ export interface RingRouteEvents {
   lost(error: P4Error): void;
 }
 
+interface IncomingEdge {
+  readonly destination: NodeIndex;
+  /** Tells the sender that a stage loads; `null` until it can hear. */
+  tellLoading: (() => void) | null;
+}
+
 const head = nodeIndex(0);
 
 export class RingRoutes {
   readonly #options: RingRoutesOptions;
   readonly #nodes = new Map<NodeIndex, NodeRoute>();
   readonly #links = new Map<NodeIndex, RemoteEdge>();
-  /** Sources of the edges that come in from other agents. */
-  readonly #incoming = new Set<NodeIndex>();
+  /** The edges that come in from other agents, by their sources. */
+  readonly #incoming = new Map<NodeIndex, IncomingEdge>();
   /** Sources of the edges that are being dialled. */
   readonly #dialling = new Set<NodeIndex>();
   /** Tells the agents before this one why the ring is gone. */
@@ -115,7 +121,8 @@ export class RingRoutes {
       this.#lose(new P4Error('LINK_LOST', { ring, node: source, host: this.#options.hosts[source] ?? '' }, error));
       return { kind: 'refused', error };
     }
-    this.#incoming.add(source);
+    const standing: IncomingEdge = { destination, tellLoading: null };
+    this.#incoming.set(source, standing);
     return {
       kind: 'accepted',
       gone: this.#gone.signal,
@@ -127,7 +134,17 @@ export class RingRoutes {
       closed: (error) => {
         this.#closedBySender(edge, error);
       },
+      onLoading: (tell) => {
+        standing.tellLoading = tell;
+      },
     };
+  }
+
+  /** R1: told towards the head alone, so that it comes to an end there. */
+  tellLoading(behind: NodeIndex): void {
+    for (const { destination, tellLoading } of this.#incoming.values()) {
+      if (destination !== head && destination <= behind) tellLoading?.();
+    }
   }
 
   /** @param error why, for the agents before this one; those behind it hear of an end */

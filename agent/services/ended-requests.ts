@@ -70,6 +70,7 @@ export function* keptTranscript(
 }
 
 export function keptSettlement({ ended, settled }: KeptRequest): SettlementState {
-  if (ended === null || settled === null) return { kind: 'running' };
+  if (ended === null) return { kind: 'running' };
+  if (settled === null) return { kind: 'ending' };
   return { kind: 'settled', reason: ended.reason, receipts: settled.receipts, emitted: settled.emitted };
 }

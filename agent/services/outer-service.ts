@@ -186,7 +186,7 @@ function pauseMessage({ error, untilMs }: Pause): messages.GatheredPause {
 }
 
 function settlementMessage(ring: LiveRing, session: SessionId, settlement: SettlementState): messages.Settlement {
-  if (settlement.kind === 'running') return { state: 'running', reason: '', session, stages: [], emitted: 0 };
+  if (settlement.kind !== 'settled') return { state: settlement.kind, reason: '', session, stages: [], emitted: 0 };
   const { reason, receipts, emitted } = settlement;
   const stages = receipts.map((receipt): messages.SettledStage => {
     const { node, prefilled, decoded, reused, recomputed, padding, computeUs } = receipt;

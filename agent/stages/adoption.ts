@@ -46,11 +46,13 @@ interface Claim {
 
 export async function takeUpStages(handles: readonly StageHandle[], parts: Parts): Promise<readonly TakenUp[]> {
   const claims = new Map<LoadId, Map<NodeIndex, Claim>>();
-  for (const handle of handles) {
-    const claim = await claimOf(handle, parts);
+  const unwanted: StageHandle[] = [];
+  // All at once: one that is stopped takes its time not to answer.
+  const answers = await Promise.all(handles.map(async (handle) => ({ handle, claim: await claimOf(handle, parts) })));
+  for (const { handle, claim } of answers) {
     if (claim === null) {
       parts.log({ event: 'orphan-ending', stage: basename(handle.folder), pid: handle.pid });
-      await handle.stop();
+      unwanted.push(handle);
       continue;
     }
     const ofLoad = claims.get(claim.standing.admitted.load) ?? new Map<NodeIndex, Claim>();
@@ -58,8 +60,10 @@ export async function takeUpStages(handles: readonly StageHandle[], parts: Parts
     const other = ofLoad.get(claim.holding.node);
     const isNewer = other === undefined || other.incarnation < claim.incarnation;
     if (isNewer) ofLoad.set(claim.holding.node, claim);
-    await (isNewer ? other : claim)?.handle.stop();
+    const older = isNewer ? other : claim;
+    if (older !== undefined) unwanted.push(older.handle);
   }
+  await Promise.all(unwanted.map((handle) => handle.stop()));
   const kept = [...claims.values()].map((ofLoad) => [...ofLoad.values()]);
   const highestStart = Math.max(0, ...kept.flat().map(({ incarnation }) => incarnation));
   return kept.map((ofLoad) => takenUp(ofLoad, highestStart, parts.log));

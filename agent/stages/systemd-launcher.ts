@@ -6,6 +6,7 @@
  */
 import { basename } from 'node:path';
 
+import { P4Error } from '../../protocol/errors.ts';
 import type { Log } from '../log.ts';
 import { endFormerUnit, formerUnits } from './former-stages.ts';
 import { makeStageFolder, removeStageFolder } from './stage-folder.ts';
@@ -30,19 +31,26 @@ export class SystemdLauncher implements StageLauncher {
       units.filter(({ state }) => state !== 'lives').map((unit) => endFormerUnit(unit, this.#orders, this.#log)),
     );
     const living = units.filter(({ state }) => state === 'lives');
-    return Promise.all(living.map(({ instance, folder }) => this.#takenUp(instance, folder, log)));
+    const handles = await Promise.all(living.map(({ instance, folder }) => this.#takenUp(instance, folder, log)));
+    return handles.filter((handle) => handle !== null);
   }
 
+  /** `null` where it has ended meanwhile. */
   async #takenUp(
     instance: string,
     folder: string,
     log: (folder: string, line: StageLine) => void,
-  ): Promise<StageHandle> {
+  ): Promise<StageHandle | null> {
     const relay = (line: StageLine): void => {
       log(folder, line);
     };
     const unit = new StageUnit({ spec: { folder, log: relay }, instance, orders: this.#orders, isFormer: true });
-    await unit.started();
+    try {
+      await unit.started();
+    } catch (error) {
+      if (error instanceof P4Error && unit.gone.aborted) return null;
+      throw error;
+    }
     return unit;
   }
 

@@ -4,6 +4,7 @@
  * It makes a model of about 200 million parameters from a seed, runs the uncut model in one process, the same model cut
  * into two stages under one agent, and the same stages under two agents, in alternating rounds, and prints medians,
  * ratios and whether the targets were met. Exit status 0 whatever they come to; another when something broke.
+ * With `--journal` it measures what the journal costs instead (`journal-bench.ts`).
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os';
@@ -14,9 +15,11 @@ import { Command, CommanderError } from 'commander';
 import { P4Error } from '../../protocol/errors.ts';
 import { modeOf, runCommand, type CommandContext } from '../../provisioner/command.ts';
 import { benchModelShape, writeRandomModel, type RandomModelShape } from '../../model/random-model.ts';
-import { addBenchOptions, benchOptions, type BenchOptions, type OptionTexts } from './bench-options.ts';
+import { addBenchOptions, benchOptions, type BenchOptions } from './bench-options.ts';
 import { runRounds } from './bench-run.ts';
 import { LocalRings } from '../fixture/local-rings.ts';
+import { benchJournal } from './journal-bench.ts';
+import { addJournalOptions, journalBenchOptions, type JournalOptionTexts } from './journal-options.ts';
 import type { Arm } from './measurement.ts';
 import { memoryUse } from './process-usage.ts';
 import { figureLines, hopLines, machineLine, memoryLines, profileLines, verdictLine, type Machine } from './report.ts';
@@ -138,10 +141,14 @@ function report({ options, machine, found }: Reported, { terminal }: CommandCont
   for (const lines of parts) terminal.line(`\n${lines.join('\n')}`);
 }
 
-const program = addBenchOptions(new Command('bench'))
+const program = addJournalOptions(addBenchOptions(new Command('bench')))
   .exitOverride()
   .configureOutput({ outputError: () => undefined })
-  .action((texts: OptionTexts) => runCommand(modeOf(texts), (context) => bench(benchOptions(texts), context)));
+  .action((texts: JournalOptionTexts) =>
+    runCommand(modeOf(texts), (context) =>
+      texts.journal === true ? benchJournal(journalBenchOptions(texts), context) : bench(benchOptions(texts), context),
+    ),
+  );
 
 try {
   await program.parseAsync();

@@ -135,7 +135,7 @@ export const machineLine = ({ cores, processor, loadAtStart, loadAtEnd }: Machin
   `${cores} cores (${processor}), load average ${loadAtStart.toFixed(1)} at the start and ${loadAtEnd.toFixed(1)} at ` +
   'the end. Speeds are those of this machine as busy as it was; the ratios within a round are what counts.';
 
-const spreadText = ({ median, least, greatest }: Spread, digits: number): string =>
+export const spreadText = ({ median, least, greatest }: Spread, digits: number): string =>
   `${median.toFixed(digits)} (${least.toFixed(digits)} to ${greatest.toFixed(digits)})`;
 
 const pairText = (one: number, other: number): string => `${one.toFixed(2)} / ${other.toFixed(2)}`;

@@ -1,6 +1,7 @@
 /** The generation: a number that the loader keeps and no agent writes down, without which nothing changes (G2 to G6). */
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
@@ -233,4 +234,29 @@ describe('the number of a load', () => {
       }),
     );
   }
+});
+
+describe('a generation file that is lost', () => {
+  const program = join(import.meta.dirname, '../../agent/host/main.js');
+  const forget = (host: string, name: string): { status: number | null; stdout: string; stderr: string } => {
+    const config = join(agents.agent(host).config.stateFolder, 'agent.json');
+    const words = [program, 'forget', name, '--yes', '--config', config];
+    return spawnSync(process.execPath, words, { encoding: 'utf8' });
+  };
+
+  test('has its ring forgotten on each host, by the agent that runs it, and its name is free again (G7)', async () => {
+    const lost = await agents.load({ ...plan, ring: 'mislaid' });
+    const pids = (await lost.nodes()).map(({ pid }) => pid);
+    rmSync(join(agents.home.state, 'generations/mislaid.json'));
+    for (const host of ['local', 'local-2']) {
+      const { status, stdout, stderr } = forget(host, lost.name);
+      assert.equal(status, 0, stderr);
+      assert.match(stdout, /1 of its stages ended here[^]*every other host/);
+      assert.equal(forget(host, lost.name).status, 3, 'it is forgotten already');
+    }
+    for (const pid of pids) assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' });
+    const { exit, err } = await agents.home.run(['load', lost.plan.path]);
+    assert.equal(exit, 0, err);
+    assert.equal((await agents.home.run(['unload', lost.plan.path])).exit, 0);
+  });
 });

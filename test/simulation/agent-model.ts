@@ -8,7 +8,7 @@ import { HeadRecall } from '../../agent/head/memory.ts';
 import type { Input } from '../../agent/inputs.ts';
 import type { EdgeAddress } from '../../agent/links/link.ts';
 import type { AgentState, LiveRing } from '../../agent/state.ts';
-import { edgeFault } from '../../agent/step-link.ts';
+import { edgeFault, edgesToDial } from '../../agent/step-link.ts';
 import type { Step } from '../../agent/step.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import type { Frame } from '../../protocol/hop-frame.ts';
@@ -241,8 +241,8 @@ export class AgentModel implements DialledAgent {
   #dial({ ring, load, edges }: Extract<Effect, { kind: 'dial-links' }>): void {
     const live = this.state.rings.get(ring);
     if (live?.kind !== 'live' || live.load !== load) return;
-    const routes = this.#routesOf(live);
-    for (const edge of edges) {
+    for (const edge of edgesToDial(live, edges)) {
+      const routes = this.#routesOf(live);
       if (routes.dialling.has(edge.source)) continue;
       routes.dialling.add(edge.source);
       this.#world.network.dial(this, edge, (dialled) => {
@@ -250,7 +250,8 @@ export class AgentModel implements DialledAgent {
         const isCurrent = this.#routes.get(load) === routes;
         const atMs = this.#world.clock.nowMs;
         if (dialled instanceof P4Error) {
-          if (isCurrent) this.shell.dispatch({ kind: 'dial-failed', ring, load, error: dialled, atMs });
+          if (isCurrent)
+            this.shell.dispatch({ kind: 'dial-failed', ring, load, source: edge.source, error: dialled, atMs });
         } else if (isCurrent) this.#linkUp(routes, dialled);
         else dialled.close();
       });
@@ -261,6 +262,10 @@ export class AgentModel implements DialledAgent {
     const { ring, load } = routes.ring;
     const { source, destination } = link.edge;
     link.outgoing = {
+      loading: () => {
+        if (this.#routes.get(load) !== routes) return;
+        this.shell.dispatch({ kind: 'neighbour-loads', ring, load, source, atMs: this.#world.clock.nowMs });
+      },
       lost: (error) => {
         if (this.#routes.get(load) !== routes) return;
         const named = new P4Error(error.code, { ring, node: destination, host: link.receiver.host, ...error.facts });
@@ -300,6 +305,9 @@ export class AgentModel implements DialledAgent {
       case 'cut-ring':
         this.#routes.get(effect.load)?.close(effect.error);
         this.#routes.delete(effect.load);
+        return;
+      case 'tell-loading':
+        this.#routes.get(effect.load)?.tellLoading(effect.source);
         return;
       case 'send-frame':
         this.#routes.get(effect.load)?.send(effect);

@@ -64,11 +64,17 @@ function requestsOf(records: readonly JournalRecord[]): ReadonlyMap<RequestId, R
         session.history.splice(record.heldTokens);
         session.rows = record.heldRows;
       }
-      if (request !== undefined) request.ended = record;
+      if (request !== undefined) {
+        if (request.ended !== null) throw new Violation('S3', `request ${record.request} ends twice`);
+        request.ended = record;
+      }
     }
     if (record.kind === 'request-settled') {
       const request = requests.get(record.request);
-      if (request !== undefined) request.settled = record;
+      if (request !== undefined) {
+        if (request.settled !== null) throw new Violation('S3', `request ${record.request} is settled twice`);
+        request.settled = record;
+      }
     }
   }
   return requests;

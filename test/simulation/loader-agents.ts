@@ -204,7 +204,8 @@ export class LoaderWorld {
         this.#later(host, { kind: 'retry', ring, load, suspension, attempt, atMs: 0 }, true);
         return;
       }
-      // Readers and leases: nobody asks anything of these rings, and no probe is lost.
+      // Deadlines, readers and leases: nobody asks anything of these rings, and no probe is lost.
+      case 'tell-loading':
       case 'await-probe':
       case 'await-deadline':
       case 'await-lease':
@@ -249,7 +250,7 @@ export class LoaderWorld {
         return;
       }
       const known = node === 0 ? vocabulary : null;
-      this.#give(host, { kind: 'stage-loaded', ...at, pid: incarnation, vocabulary: known });
+      this.#give(host, { kind: 'stage-loaded', ...at, pid: incarnation, vocabulary: known, atMs: 0 });
     });
   }
 
@@ -261,7 +262,7 @@ export class LoaderWorld {
       const fault = edgeFault(receiver, edge, host);
       const link = { ...edge, peer: edge.host };
       if (fault === null) this.#give(host, { kind: 'link-up', ring, load, link });
-      else this.#give(host, { kind: 'dial-failed', ring, load, error: fault, atMs: 0 });
+      else this.#give(host, { kind: 'dial-failed', ring, load, source: edge.source, error: fault, atMs: 0 });
     });
   }
 

@@ -27,6 +27,7 @@ export interface IncomingEnd {
 }
 
 export interface OutgoingEnd {
+  loading(): void;
   lost(error: P4Error): void;
 }
 
@@ -88,6 +89,11 @@ export class SimLink {
       this.#end(() => undefined);
       outgoing?.lost(error);
     });
+  }
+
+  /** By its receiver, as part of an acknowledgement. */
+  tellLoading(): void {
+    if (this.state === 'open') this.#back(() => this.outgoing?.loading());
   }
 
   /** Nothing goes through any more; each side finds out in its own time. */

@@ -36,6 +36,7 @@ suite('a simulated fleet', () => {
     both('step', 'agent/shell.ts', 'test/simulation/shell-model.ts');
     both('effectTiming', 'agent/shell.ts', 'test/simulation/shell-model.ts');
     both('edgeFault', 'agent/rings.ts', 'test/simulation/agent-model.ts');
+    both('edgesToDial', 'agent/rings.ts', 'test/simulation/agent-model.ts');
     both('HeadRecall', 'agent/standing-loads.ts', 'test/simulation/agent-model.ts');
     both('loaderStep', 'provisioner/loader.ts', 'test/simulation/ring-model.ts');
     both('StageCore', 'stage/compute-thread.ts', 'test/simulation/toy-stage.ts');

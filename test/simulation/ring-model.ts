@@ -44,8 +44,12 @@ export interface OperatorScript {
   readonly loaderDiesOneIn: number;
   /** Unloaded at this time, and loaded anew after a while; `null` is never. */
   readonly unloadAtMs: number | null;
+  /** Unloaded once the agent of its head has started again and knows requests whose head has not come up. */
+  readonly unloadsHeadless: boolean;
   readonly loadsAnew: boolean;
 }
+
+const headlessLookMs = 20;
 
 const planDigestOf = (plan: Plan): string => `digest of ${plan.ring}`;
 
@@ -76,6 +80,7 @@ export class RingModel {
         this.#unload();
       });
     }
+    if (script.unloadsHeadless) this.#awaitHeadless();
     this.#look();
   }
 
@@ -120,6 +125,19 @@ export class RingModel {
       else if (this.#run === null && this.#isAmiss()) this.#load();
       this.#look();
     });
+  }
+
+  #awaitHeadless(): void {
+    const { clock, plan } = this.#world;
+    if (clock.nowMs < plan.calmMs)
+      clock.after(headlessLookMs, () => {
+        const ring = this.#world.machine(this.headHost).agent?.state.rings.get(this.ring);
+        const isHeadless = ring?.kind === 'live' && ring.head === null && ring.phase.kind !== 'ending';
+        if (isHeadless && [...ring.memory.requests.values()].some(({ kind }) => kind !== 'settled')) {
+          this.wanted = 'unloaded';
+          this.#unload();
+        } else this.#awaitHeadless();
+      });
   }
 
   #isAmiss(): boolean {

@@ -107,6 +107,14 @@ export class RingRoutesModel {
     };
   }
 
+  /** Told towards the head alone. */
+  tellLoading(behind: NodeIndex): void {
+    for (const link of this.#incoming.values()) {
+      const { destination } = link.edge;
+      if (destination !== 0 && destination <= behind) link.tellLoading();
+    }
+  }
+
   /** The agents before this one are told why; those behind it hear of an end. */
   close(error: P4Error): void {
     this.isClosed = true;

@@ -140,7 +140,8 @@ export class StagesModel {
     if (!isLive) return;
     const { incarnation } = stage;
     const vocabulary = node === 0 ? toyVocabulary : null;
-    this.#tell({ kind: 'stage-loaded', ring, load, node, incarnation, pid: incarnation, vocabulary });
+    const atMs = this.#outside.nowMs();
+    this.#tell({ kind: 'stage-loaded', ring, load, node, incarnation, pid: incarnation, vocabulary, atMs });
   }
 
   #lost(running: Running, error: P4Error): void {

@@ -51,7 +51,9 @@ export const planOver = (hosts: readonly HostName[], sessions = 4): Plan => ({
   })),
 });
 
-export const loadInput = (plan: Plan, changes: Partial<Extract<Input, { kind: 'load' }>> = {}): Input => ({
+type LoadInput = Extract<Input, { kind: 'load' }>;
+
+export const loadInput = (plan: Plan, changes: Partial<LoadInput> = {}): LoadInput => ({
   kind: 'load',
   call: call(1),
   ring,
@@ -140,7 +142,7 @@ export class ToyAgent {
 
 const vocabulary = { size: 100, piece: () => Buffer.from('x'), endsGeneration: () => false };
 
-export function stageUp(agent: ToyAgent, index: number): void {
+export function stageUp(agent: ToyAgent, index: number, atMs = 0): void {
   const started = agent.started[index];
   assert.ok(started !== undefined);
   const { node } = started.order;
@@ -153,6 +155,7 @@ export function stageUp(agent: ToyAgent, index: number): void {
     incarnation,
     pid: 1,
     vocabulary: node === 0 ? vocabulary : null,
+    atMs,
   });
 }
 

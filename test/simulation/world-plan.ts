@@ -116,6 +116,7 @@ function ringPlan(random: SeededRandom, { name, hosts, faults, faultsEndMs, isSp
   const operator: OperatorScript = {
     loaderDiesOneIn: !isSpared && random.oneIn(4) ? random.between(2, 12) : 0,
     unloadAtMs: !isSpared && random.oneIn(4) ? unloadTime(random, faults, faultsEndMs) : null,
+    unloadsHeadless: !isSpared && random.oneIn(6),
     loadsAnew: random.oneIn(2),
   };
   const clients = Array.from({ length: random.between(1, 4) }, () => clientScript(random, faultsEndMs));

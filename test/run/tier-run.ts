@@ -2,7 +2,7 @@
  * Runs one tier: its files, as many at once as it allows; then looks at what they left behind. A process or a file left
  * behind, a tier without tests that must have some, and a Debian package that cannot be had are failures like any other.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { debianPackages, neededBy, preparePackages } from './debian-packages.ts';
@@ -91,6 +91,8 @@ async function watched(options: TierRun, work: () => Promise<Totals>): Promise<T
   const before = runningMains(root);
   const outerFolder = tmpdir();
   const folder = mkdtempSync(join(outerFolder, 'p4-'));
+  // Tests run programs as other users, who are told where their files are.
+  chmodSync(folder, 0o711);
   const remove = (): void => {
     rmSync(folder, { recursive: true, force: true });
   };

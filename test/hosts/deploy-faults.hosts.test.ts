@@ -187,8 +187,8 @@ suite('deploy to hosts that fail', () => {
     assert.equal(status.exit, 3);
     assert.match(status.out, /1 +bee +4-7 +empty/);
     const [, words = ''] = /npm run (load -- .*)$/m.exec(status.out) ?? [];
-    assert.equal(words, `load -- ${plan}`, status.out);
-    const replayed = await desk.run(...words.split(' '));
+    assert.equal(words, `load -- ${plan} --state ${join(desk.folder, 'state')}`, status.out);
+    const replayed = await desk.run(...words.split(' ').filter((word) => word !== '--'));
     assert.equal(replayed.exit, 0, replayed.err);
     assert.match(replayed.out, /was lost, and is ready again/);
     const well = await desk.run('status');

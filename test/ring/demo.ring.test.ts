@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { CommandHome } from './command-home.ts';
 
-const interruptions = 10;
+const interruptions = 6;
 const short = ['demo', '--max-tokens', '24'];
 
 async function withHome(body: (home: CommandHome) => Promise<void>): Promise<void> {

@@ -12,7 +12,7 @@ import { unchanged, withoutRing, withRing } from './outcome.ts';
 import type { JournalRecord } from './records.ts';
 import { startsOf } from './stage-starts.ts';
 import { isHead, type AgentState, type ClaimedRing, type LiveRing, type NodeState, type Suspension } from './state.ts';
-import { deadlineEffects } from './step-suspension.ts';
+import { deadlineEffects, newSuspension } from './step-suspension.ts';
 import type { Step } from './step.ts';
 
 /** What its requests wait for is not lost yet: the clock of their deadline starts. */
@@ -58,15 +58,8 @@ export function adopted(state: AgentState, input: Extract<Input, { kind: 'adopte
 }
 
 /** The suspension of a ring that comes up again: requests have waited since the agent started. */
-export const claimedSuspension = (claimed: ClaimedRing, error: P4Error, atMs: number): Suspension => ({
-  number: claimed.suspension,
-  error,
-  sinceMs: atMs,
-  attempt: 0,
-  isOverdue: false,
-  progressMs: atMs,
-  stagesLost: 0,
-});
+export const claimedSuspension = (claimed: ClaimedRing, error: P4Error, atMs: number): Suspension =>
+  newSuspension(claimed.suspension, error, atMs);
 
 /** R4, for a ring whose loader has not come. */
 export function expiredClaim(

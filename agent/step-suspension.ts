@@ -68,15 +68,7 @@ function suspended(
   const former = ring.suspension;
   const suspension: Suspension =
     former === null
-      ? {
-          number: state.nextSuspension,
-          error,
-          sinceMs: atMs,
-          attempt: 0,
-          isOverdue: false,
-          progressMs: atMs,
-          stagesLost: 0,
-        }
+      ? newSuspension(state.nextSuspension, error, atMs)
       : { ...former, error: tellingError(former.error, error), attempt: former.attempt + 1 };
   const { number, attempt } = suspension;
   const ms = Math.min(limits.recoveryRetryMs * 2 ** attempt, limits.recoveryRetryMostMs);
@@ -85,6 +77,10 @@ function suspended(
   if (isHead(ring, state.host)) effects.push(...deadlineEffects(ring, suspension));
   return { state: { ...state, nextSuspension: number + 1 }, suspension, effects };
 }
+
+export const newSuspension = (number: number, error: P4Error, atMs: number): Suspension => ({
+  ...{ number, error, sinceMs: atMs, attempt: 0, isOverdue: false, progressMs: atMs, stagesLost: 0 },
+});
 
 /** A stage of the ring loads, or has loaded: its deadline counts from now. */
 export const progressed = (ring: LiveRing, atMs: number): LiveRing =>
@@ -105,8 +101,11 @@ export const lostAgain = (ring: LiveRing): LiveRing =>
     : { ...ring, suspension: { ...ring.suspension, stagesLost: ring.suspension.stagesLost + 1 } };
 
 /** Readers hear of it, and the clock of the plan's deadline starts; at the head's agent only. */
-export function deadlineEffects({ ring, load, plan }: LiveRing, { number, error }: Suspension): Effect[] {
-  const ms = plan.deadlineSeconds * 1000;
+export function deadlineEffects(
+  { ring, load, plan }: LiveRing,
+  { number, error }: Suspension,
+  ms = plan.deadlineSeconds * 1000,
+): Effect[] {
   return [
     { kind: 'await-deadline', ring, load, suspension: number, ms },
     { kind: 'publish-pause', ring, load, error, ms },

@@ -1,6 +1,5 @@
 /** What the shell's timers bring: the next try to bring a suspended ring back (R2), and the end of its requests' patience (R4). */
 import { limits } from '../protocol/limits.ts';
-import type { Effect } from './effects.ts';
 import { expiredHead, expiredMemory } from './head/recovery.ts';
 import type { Input } from './inputs.ts';
 import { lossText, ringOfLoad, unchanged, withRing } from './outcome.ts';
@@ -8,7 +7,7 @@ import { startsOf } from './stage-starts.ts';
 import type { AgentState, LiveRing, Suspension } from './state.ts';
 import { expiredClaim } from './step-claim.ts';
 import { dialled } from './step-link.ts';
-import { loadsStages } from './step-suspension.ts';
+import { deadlineEffects, loadsStages } from './step-suspension.ts';
 import type { Step } from './step.ts';
 
 /** The time of a try has come: lost stages are started again, or edges that do not stand are dialled. */
@@ -40,11 +39,7 @@ export function recoveryDeadline(state: AgentState, input: Extract<Input, { kind
   const deadlineMs = ring.plan.deadlineSeconds * 1000;
   const ms = loadsStages(ring) ? deadlineMs : deadlineMs - (input.atMs - suspension.progressMs);
   if (ms > 0 && input.atMs - suspension.sinceMs < deadlineMs + limits.reloadMs) {
-    const again: Effect[] = [
-      { kind: 'await-deadline', ...at, suspension: suspension.number, ms },
-      { kind: 'publish-pause', ...at, error: suspension.error, ms },
-    ];
-    return { state, records: [], effects: again };
+    return { state, records: [], effects: deadlineEffects(ring, suspension, ms) };
   }
   const overdue = { ...ring, suspension: { ...suspension, isOverdue: true } };
   const detail = deadlineText(ring, suspension);

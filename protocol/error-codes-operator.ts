@@ -1,5 +1,6 @@
 /** Error codes of what an operator writes, keeps and types. */
 import type { CodeRule } from './error-rule.ts';
+import { forgetAdvice } from './forget-advice.ts';
 
 export const operatorCodes = {
   INVALID_ARGUMENT: {
@@ -49,15 +50,13 @@ export const operatorCodes = {
     exit: 2,
     status: 'FAILED_PRECONDITION',
     says: 'There is no generation file for this ring here.',
-    remedy:
-      'Run the command where the ring was loaded from, with the same state folder; where the file is lost, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring (for agents of `npm run agents`, `node dist/agent/host/main.js forget RING --config .p4/agents/HOST/agent.json` in the checkout).',
+    remedy: `Run the command where the ring was loaded from, with the same state folder; where the file is lost, ${forgetAdvice}.`,
   },
   GENERATION_FILE_DAMAGED: {
     exit: 4,
     status: 'FAILED_PRECONDITION',
     says: 'The generation file is not what was written.',
-    remedy:
-      'Restore it from a copy; where there is none, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring (for agents of `npm run agents`, `node dist/agent/host/main.js forget RING --config .p4/agents/HOST/agent.json` in the checkout) and delete the file.',
+    remedy: `Restore it from a copy; where there is none, ${forgetAdvice} and delete the file.`,
   },
   GENERATION_FILE_CHANGED: {
     exit: 4,

@@ -1,5 +1,6 @@
 /** Error codes of rings, sessions and requests. */
 import type { CodeRule } from './error-rule.ts';
+import { forgetAdvice } from './forget-advice.ts';
 
 export const ringCodes = {
   SAMPLING_INVALID: {
@@ -12,8 +13,7 @@ export const ringCodes = {
     exit: 3,
     status: 'FAILED_PRECONDITION',
     says: 'This is not the generation that is loaded.',
-    remedy:
-      'Nothing was changed. Use the generation file of the load that stands; where it is lost, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring (for agents of `npm run agents`, `node dist/agent/host/main.js forget RING --config .p4/agents/HOST/agent.json` in the checkout), or take p4 off the hosts with `npm run deploy -- inventory.yaml --remove --yes`.',
+    remedy: `Nothing was changed. Use the generation file of the load that stands; where it is lost, ${forgetAdvice}, or take p4 off the hosts with \`npm run deploy -- inventory.yaml --remove --yes\`.`,
   },
   AGENT_RESTARTED: {
     exit: 4,
@@ -92,8 +92,7 @@ export const ringCodes = {
     exit: 3,
     status: 'ALREADY_EXISTS',
     says: 'Another load holds the name of this ring on the host.',
-    remedy:
-      'Choose another ring name, or have it unloaded by whoever holds its generation file; where that is lost, run `/opt/p4/libexec/p4 forget RING` as root on each host of the ring (for agents of `npm run agents`, `node dist/agent/host/main.js forget RING --config .p4/agents/HOST/agent.json` in the checkout), or take p4 off the hosts with `npm run deploy -- inventory.yaml --remove --yes`.',
+    remedy: `Choose another ring name, or have it unloaded by whoever holds its generation file; where that is lost, ${forgetAdvice}, or take p4 off the hosts with \`npm run deploy -- inventory.yaml --remove --yes\`.`,
   },
   RING_ENDING: {
     exit: 3,

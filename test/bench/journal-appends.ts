@@ -1,15 +1,15 @@
 /** Appends to bare journals, each held by a process of its own: a full one and an empty one, on disk and in memory. */
-import { fork, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { copyFile, mkdir, open } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { assert, present } from '../../protocol/assert.ts';
-import { P4Error } from '../../protocol/errors.ts';
 import { unlessAborted } from '../../provisioner/interrupt.ts';
 import { openJournal } from '../../agent/journal/journal.ts';
 import { markFileName } from '../../agent/journal/mark.ts';
 import { loadAdmitted } from '../../agent/journal/sample-records.ts';
 import { databaseFileName } from '../../agent/journal/store.ts';
+import { forkChild, nextAnswer } from './bench-child.ts';
 import type { AppendAnswer, AppendOrder, AppendTimes } from './journal-append-messages.ts';
 import { journalLimitBytes } from './journal-filling.ts';
 import { turnsOf, type JournalArm, type MeasuredAppends } from './journal-measurement.ts';
@@ -129,11 +129,7 @@ class AppendingProcess {
   }
 
   static async open({ arm, folder }: MadeJournal, signal: AbortSignal): Promise<AppendingProcess> {
-    const child = fork(join(import.meta.dirname, 'journal-append-process.js'), [folder], {
-      // A group of its own: Ctrl-C reaches the benchmark, which ends it.
-      detached: true,
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    });
+    const child = forkChild({ main: join(import.meta.dirname, 'journal-append-process.js'), words: [folder] });
     try {
       const opened = await unlessAborted(answerOf(child), signal);
       assert(opened.kind === 'opened', 'it says first that its journal is open');
@@ -169,17 +165,5 @@ class AppendingProcess {
   }
 }
 
-function answerOf(child: ChildProcess): Promise<AppendAnswer> {
-  return new Promise((resolve, reject) => {
-    const hear = (answer: AppendAnswer): void => {
-      child.off('exit', gone);
-      resolve(answer);
-    };
-    const gone = (status: number | null, by: string | null): void => {
-      child.off('message', hear);
-      reject(new P4Error('STAGE_LOST', { process: 'journal that is appended to', exit: by ?? status ?? 'unknown' }));
-    };
-    child.once('message', hear);
-    child.once('exit', gone);
-  });
-}
+const answerOf = (child: ChildProcess): Promise<AppendAnswer> =>
+  nextAnswer<AppendAnswer>(child, 'journal that is appended to');

@@ -1,11 +1,12 @@
 /** The uncut model as an arm of the benchmark: a process of its own, told what to run. */
-import { fork, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 
 import { present } from '../../protocol/assert.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import { stageEnvironment } from '../../protocol/stage-environment.ts';
 import { unlessAborted } from '../../provisioner/interrupt.ts';
+import { forkChild, nextAnswer } from './bench-child.ts';
 import type { Arm, BenchProcess, DecodeOrder, DecodeRun, PrefillRun } from './measurement.ts';
 import type { UncutAnswer, UncutModel, UncutOrder } from './uncut-messages.ts';
 
@@ -30,12 +31,7 @@ export class UncutArm implements Arm {
 
   /** @throws what opening the model fails with; then the process has ended */
   static async open(model: UncutModel, signal: AbortSignal): Promise<UncutArm> {
-    const child = fork(childMain, {
-      // A group of its own: Ctrl-C reaches the benchmark, which ends it.
-      detached: true,
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-      env: { ...process.env, ...stageEnvironment },
-    });
+    const child = forkChild({ main: childMain, environment: stageEnvironment });
     try {
       const { echoPort } = await ask({ child, signal }, { kind: 'open', model });
       return new UncutArm(child, echoPort, signal);
@@ -75,21 +71,10 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-function ask<Order extends UncutOrder>({ child, signal }: Asked, order: Order): Promise<AnswerTo<Order['kind']>> {
-  const answered = new Promise<AnswerTo<Order['kind']>>((resolve, reject) => {
-    const hear = (answer: UncutAnswer): void => {
-      child.off('exit', gone);
-      if (answer.kind === 'failed') reject(new P4Error(answer.code, answer.facts));
-      // One order at a time: what comes answers the one that was sent.
-      else resolve(answer as AnswerTo<Order['kind']>);
-    };
-    const gone = (status: number | null, by: string | null): void => {
-      child.off('message', hear);
-      reject(new P4Error('STAGE_LOST', { process: 'uncut model', exit: by ?? status ?? 'unknown' }));
-    };
-    child.once('message', hear);
-    child.once('exit', gone);
-    child.send(order);
-  });
-  return unlessAborted(answered, signal);
+async function ask<Order extends UncutOrder>({ child, signal }: Asked, order: Order): Promise<AnswerTo<Order['kind']>> {
+  const answered = nextAnswer<UncutAnswer>(child, 'uncut model');
+  child.send(order);
+  const answer = await unlessAborted(answered, signal);
+  if (answer.kind === 'failed') throw new P4Error(answer.code, answer.facts);
+  return answer as AnswerTo<Order['kind']>;
 }

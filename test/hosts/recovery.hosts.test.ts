@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import process from 'node:process';
 import { setTimeout as delay } from 'node:timers/promises';
 import { after, before, suite, test } from 'node:test';
+import { chooser } from '../fixture/chooser.ts';
 import { eventually } from '../fixture/eventually.ts';
 import { OperatorDesk, type DeskCommand } from './operator-desk.ts';
 import { TestHosts } from './test-hosts.ts';
@@ -172,12 +173,3 @@ suite('a fleet whose stages and agents are killed', () => {
     assert.ok(stories >= asks.length);
   });
 });
-
-/** A linear congruential generator (Numerical Recipes), good enough to choose with. */
-function chooser(first: number): (below: number) => number {
-  let state = (first * 2654435761) >>> 0;
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}

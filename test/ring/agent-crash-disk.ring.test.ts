@@ -19,6 +19,7 @@ import {
   caseName,
   crashHosts,
   crashSeed,
+  erring,
   oneOfEach,
   someCrashCases,
   triesAllCrashes,
@@ -34,14 +35,11 @@ const cases = triesAllCrashes() ? everyCase : someCrashCases(everyCase, ['tellin
 const casesOf = (...of: readonly Moment[]): readonly CrashCase[] => cases.filter(({ moment }) => of.includes(moment));
 const storyTokens = (moment: Moment): number => (moment === 'upkeep' ? 480 : 200);
 
-/** The failpoints of a case: one error, then the other. */
-const errorsOf = ({ point, nth }: CrashCase): string => `${point}:EIO:${nth},${point}:ENOSPC:${nth + 1}`;
-
 /** The disk fails before the journal is opened again, and for long enough that callers meet it: some tries more. */
 const lasting = (of: CrashCase): string =>
   of.moment === 'reopening'
-    ? `append.after:EIO:${of.host === crashHosts[0] ? 20 : 3},${errorsOf(of)}`
-    : `${errorsOf(of)},open.before:EIO:2,open.before:EIO:3`;
+    ? `append.after:EIO:${of.host === crashHosts[0] ? 20 : 3},${erring(of)}`
+    : `${erring(of)},open.before:EIO:2,open.before:EIO:3`;
 
 let ring: CrashRing;
 

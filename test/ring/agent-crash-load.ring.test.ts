@@ -18,6 +18,8 @@ import {
   caseName,
   crashHosts,
   crashSeed,
+  erring,
+  killed,
   someCrashCases,
   triesAllCrashes,
   type CrashCase,
@@ -30,10 +32,7 @@ const seed = crashSeed();
 const everyCase = allCrashCases(seed);
 const cases = triesAllCrashes() ? everyCase : someCrashCases(everyCase, ['loading'], seed);
 const casesOf = (moment: Moment): readonly CrashCase[] => cases.filter((each) => each.moment === moment);
-const killed = ({ point, nth }: CrashCase): string => `${point}:kill:${nth}`;
 const erringCases = triesAllCrashes() ? casesOf('loading') : [];
-/** One error, then the other. */
-const erring = ({ point, nth }: CrashCase): string => `${point}:EIO:${nth},${point}:ENOSPC:${nth + 1}`;
 
 let ring: CrashRing;
 

@@ -20,6 +20,7 @@ import {
   caseName,
   crashHosts,
   crashSeed,
+  killed,
   pointsLeftOut,
   someCrashCases,
   triesAllCrashes,
@@ -36,7 +37,6 @@ const casesOf = (...of: readonly Moment[]): readonly CrashCase[] => cases.filter
 
 /** Long enough that a story is still told when the agent has come to any of its passings. */
 const storyTokens = (moment: Moment): number => (moment === 'upkeep' ? 480 : 160);
-const killed = ({ point, nth }: CrashCase): string => `${point}:kill:${nth}`;
 /** At the reopening: the disk fails first. */
 const failing = (of: CrashCase): string =>
   of.moment === 'reopening' ? `append.after:EIO:${of.host === 'local' ? 20 : 3},${killed(of)}` : killed(of);

@@ -8,6 +8,7 @@ import process from 'node:process';
 
 import { journalPoints, type JournalPoint } from '../../agent/journal/failpoint.ts';
 import { present } from '../../protocol/assert.ts';
+import { chooser } from '../fixture/chooser.ts';
 
 /** The hosts of the ring's two stages; the first has its head. */
 export const crashHosts = ['local', 'local-2'] as const;
@@ -116,14 +117,9 @@ export function someCrashCases(cases: readonly CrashCase[], wanted: readonly Mom
 export const triesAllCrashes = (): boolean => process.env['P4_CRASHES'] === 'all';
 export const crashSeed = (): number => Number(process.env['P4_SEED'] ?? 1);
 
+/** Failpoints of a case, as an agent is given them: a kill; one error of the disk, then the other. */
+export const killed = ({ point, nth }: CrashCase): string => `${point}:kill:${nth}`;
+export const erring = ({ point, nth }: CrashCase): string => `${point}:EIO:${nth},${point}:ENOSPC:${nth + 1}`;
+
 export const caseName = ({ host, moment, point, nth }: CrashCase): string =>
   `${point}, passing ${nth}, ${moment}, the agent of ${host}`;
-
-/** A linear congruential generator (Numerical Recipes), good enough to choose with. */
-export function chooser(first: number): (below: number) => number {
-  let state = (first * 2654435761) >>> 0;
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}

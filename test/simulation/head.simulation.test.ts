@@ -8,6 +8,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { requestId, sessionId } from '../../protocol/ids.ts';
+import { chooser } from '../fixture/chooser.ts';
 import { call, load, open, readyAgent, right, ring, submit, type ToyAgent } from './toy-agent.ts';
 import { toyCompletion } from './toy-ring.ts';
 
@@ -15,15 +16,6 @@ const seeds =
   process.env['P4_SEED'] === undefined
     ? Array.from({ length: 200 }, (_, seed) => seed)
     : [Number(process.env['P4_SEED'])];
-
-/** A linear congruential generator (Numerical Recipes), good enough to choose with. */
-function chooser(seed: number): (below: number) => number {
-  let state = (seed * 2654435761) >>> 0;
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
 
 class Run {
   readonly agent: ToyAgent = readyAgent(3);

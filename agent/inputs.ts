@@ -12,6 +12,7 @@ import type {
   SliceId,
   TokenId,
 } from '../protocol/ids.ts';
+import type { StepTime } from '../protocol/hop-frame.ts';
 import type { HopItem } from '../protocol/hop-items.ts';
 import type { Plan } from '../protocol/plan.ts';
 import type { Sampling } from '../protocol/sampling.ts';
@@ -146,6 +147,8 @@ export type RingInput =
       readonly ring: RingName;
       readonly load: LoadId;
       readonly items: readonly HopItem[];
+      /** Of all decodes that the frame was in: the one that took longest. */
+      readonly slowest: StepTime;
       readonly atMs: number;
     }
   /** The head stage has finished a frame. */

@@ -39,8 +39,8 @@ export class Rings {
       ...{ load: ring.load, generation: ring.generation, host, trail },
       hosts: ring.plan.stages.map((stage) => stage.host),
       events: {
-        returned: (items) => {
-          dispatch({ kind: 'returned', ...at, items, atMs: performance.now() });
+        returned: ({ items, slowest }) => {
+          dispatch({ kind: 'returned', ...at, items, slowest, atMs: performance.now() });
         },
         frameFinished: () => {
           dispatch({ kind: 'frame-finished', ...at });

@@ -8,6 +8,7 @@ import type { Effect } from './effects.ts';
 import { followed, unchangedHead, type HeadStep, type LoadAddress } from './head/head-step.ts';
 import type { HeadState } from './head/head-state.ts';
 import { recoveredHead } from './head/recovery.ts';
+import { observed } from './head/pace.ts';
 import { drawn, failed, settled } from './head/requests.ts';
 import { schedule } from './head/schedule.ts';
 import type { Input } from './inputs.ts';
@@ -72,7 +73,7 @@ export function returned(state: AgentState, input: Extract<Input, { kind: 'retur
   const at: LoadAddress = { ring: ring.ring, load: ring.load };
   const stranger = strangeReceipt(ring, input.items);
   if (stranger !== null) return stopStranger(state, ring, { node: stranger, atMs: input.atMs });
-  let headStep = unchangedHead(ring.head);
+  let headStep = unchangedHead({ ...ring.head, pace: observed(ring.head.pace, input.slowest) });
   let live = ring;
   for (const item of input.items) {
     if (item.kind === 'probe') {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { P4Error } from '../protocol/errors.ts';
+import { noStep } from '../protocol/hop-frame.ts';
 import { limits } from '../protocol/limits.ts';
 import { nodeIndex, requestId, ringName, sessionId, tokenId } from '../protocol/ids.ts';
 import {
@@ -185,7 +186,16 @@ describe('a request', () => {
     const first = [...agent.tokens];
     submit(agent, 12, { session: 1, prompt: [7, 8, 9], maxTokens: 2 });
     const failed = { kind: 'failed', session: sessionId(1), request: requestId(2), node: nodeIndex(0) } as const;
-    agent.dispatch({ kind: 'returned', ring, load, items: [{ ...failed, why: 'grammar-invalid' }], atMs: 1 }).turnAll();
+    agent
+      .dispatch({
+        kind: 'returned',
+        ring,
+        load,
+        items: [{ ...failed, why: 'grammar-invalid' }],
+        slowest: noStep,
+        atMs: 1,
+      })
+      .turnAll();
     assert.equal(agent.ends[1]?.end.reason, 'refused');
     submit(agent, 13, { session: 1, prompt: [40], maxTokens: 3 }).turnAll();
     assert.deepEqual(agent.tokens.slice(2), toyCompletion([5, 6, ...first, 40], 3));
@@ -197,8 +207,8 @@ describe('a request', () => {
     const frame = agent.frames[0];
     assert.ok(frame !== undefined);
     const token = { kind: 'token', session: sessionId(1), request: requestId(1), step: 0, token: tokenId(43) } as const;
-    agent.dispatch({ kind: 'returned', ring, load, items: [token], atMs: 1 });
-    agent.dispatch({ kind: 'returned', ring, load, items: [token], atMs: 1 });
+    agent.dispatch({ kind: 'returned', ring, load, items: [token], slowest: noStep, atMs: 1 });
+    agent.dispatch({ kind: 'returned', ring, load, items: [token], slowest: noStep, atMs: 1 });
     assert.deepEqual(agent.tokens, [43]);
   });
 });
@@ -376,7 +386,7 @@ describe('a receipt of another generation', () => {
     const ran = { prefilled: 1, decoded: 0, reused: 0, recomputed: 0, padding: 0, computeUs: 0 };
     const receipts = [{ node: nodeIndex(0), ...ran, sourceGeneration: wrong }];
     const end = { kind: 'end', session: sessionId(1), request: requestId(1), receipts, ran: null } as const;
-    agent.dispatch({ kind: 'returned', ring, load, items: [end], atMs: 1 });
+    agent.dispatch({ kind: 'returned', ring, load, items: [end], slowest: noStep, atMs: 1 });
     assert.deepEqual(agent.stopped, [1]);
     assert.ok(!agent.records.some(({ kind }) => kind === 'request-settled'));
     assert.deepEqual(

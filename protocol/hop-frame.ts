@@ -10,8 +10,9 @@
  *     24  u32      rows             28  u32  width: float32 values of one row's hidden state, 0 for none
  *     32  u32      item count       36  u32  bytes of the items
  *     40  u32      completes: input frames that a stage has finished with this output
- *     44  u32      0
- *     48  u32 × rows                token ids, padded to 16 bytes
+ *     44  u32      slowest decode of its rows so far on its way round: microseconds
+ *     48  u32      slowest decode: rows in it         52  3 × u32  0
+ *     64  u32 × rows                token ids, padded to 16 bytes
  *         f32 × rows × width        hidden state, row-major, rows in batch order (E3)
  *         items
  *
@@ -24,6 +25,16 @@ import type { HopItem } from './hop-items.ts';
 import { nodeIndex, type Generation, type NodeIndex } from './ids.ts';
 import { limits } from './limits.ts';
 
+/** A decode of a stage. */
+export interface StepTime {
+  /** 0 where there was none. */
+  readonly rows: number;
+  /** Microseconds, at most 2^32 - 1. */
+  readonly us: number;
+}
+
+export const noStep: StepTime = { rows: 0, us: 0 };
+
 export interface FrameHeader {
   readonly source: NodeIndex;
   readonly destination: NodeIndex;
@@ -32,6 +43,8 @@ export interface FrameHeader {
   readonly rows: number;
   readonly width: number;
   readonly completes: number;
+  /** Of the decodes that rows of this frame, or of those it came from, were in: the one that took longest. */
+  readonly slowest: StepTime;
 }
 
 /** A frame taken apart. `tokens` has `rows` entries; `hidden` has `rows * width`, or is `null` when width is 0. */
@@ -42,7 +55,7 @@ export interface Frame extends FrameHeader {
 }
 
 const magic = 0x3168_3470;
-const headerBytes = 48;
+const headerBytes = 64;
 
 /** What `encodeFrame` needs; rows and width follow from `tokens` and `hidden`. */
 export type FrameContent = Omit<Frame, 'rows' | 'width'>;
@@ -68,6 +81,8 @@ export function encodeFrame(frame: FrameContent): Uint8Array<ArrayBuffer> {
   view.setUint32(32, frame.items.length, true);
   view.setUint32(36, items.length, true);
   view.setUint32(40, frame.completes, true);
+  view.setUint32(44, frame.slowest.us, true);
+  view.setUint32(48, frame.slowest.rows, true);
   new Uint32Array(bytes.buffer, headerBytes, rows).set(frame.tokens);
   if (frame.hidden !== null) new Float32Array(bytes.buffer, hiddenOffset, hiddenLength).set(frame.hidden);
   bytes.set(items, itemsOffset);
@@ -96,6 +111,7 @@ function headerOf(view: DataView): FrameHeader {
     rows,
     width,
     completes: view.getUint32(40, true),
+    slowest: { us: view.getUint32(44, true), rows: view.getUint32(48, true) },
   };
 }
 
@@ -106,14 +122,15 @@ function headerOf(view: DataView): FrameHeader {
 export function decodeFrame(bytes: Uint8Array): Frame {
   const { buffer, byteOffset, length } = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
   const view = new DataView(buffer, byteOffset, length);
-  const { source, destination, generation, number, rows, width, completes } = headerOf(view);
+  const header = headerOf(view);
+  const { rows, width } = header;
   const items = decodeItems(view, length - view.getUint32(36, true), view.getUint32(32, true));
   let itemRows = 0;
   for (const item of items) if (item.kind === 'rows') itemRows += item.rowCount;
   if (itemRows !== rows) throw invalid('rows', rows);
   const tokens = new Uint32Array(buffer, byteOffset + headerBytes, rows);
   const hidden = width === 0 ? null : new Float32Array(buffer, byteOffset + hiddenStart(rows), rows * width);
-  return { source, destination, generation, number, rows, width, completes, items, tokens, hidden };
+  return { ...header, items, tokens, hidden };
 }
 
 /** Gives a frame its number on a link, in place. */

@@ -27,6 +27,13 @@ const bounds = {
   linkWindowFrames: 4,
   /** Frames at the head stage: one that it computes and one that waits. */
   headFrames: 2,
+  /**
+   * What a chunk of a prompt adds to the wait of sessions that decode, as a multiple of their step: with it, they come to
+   * their next token in less than three times the time, whatever its place in the round.
+   */
+  chunkSteps: 1.5,
+  /** Rows of a chunk beside sessions that decode when no step was measured yet. */
+  firstChunkRows: 4,
   /** Requests that ended and whose texts and settlements the head's agent still answers from memory, for each ring. */
   keptRequests: 256,
   /** Requests whose text an agent still has for readers: all its running ones and the latest that ended. */

@@ -1,6 +1,6 @@
 /** For tests: cores of stages in a row, in one process, with the frames between them encoded and decoded as on a socket. */
 import { assert, present } from '../protocol/assert.ts';
-import { decodeFrame, encodeFrame, type Frame } from '../protocol/hop-frame.ts';
+import { decodeFrame, encodeFrame, noStep, type Frame } from '../protocol/hop-frame.ts';
 import {
   nothingRan,
   type BeginItem,
@@ -104,6 +104,7 @@ export function headFrame(
     generation: testGeneration,
     number: 1n,
     completes: 0,
+    slowest: noStep,
   };
   return decodeFrame(encodeFrame({ ...content, items, tokens: Uint32Array.from(tokens), hidden: null, ...change }));
 }

@@ -1,6 +1,6 @@
 /** Frames that wait, read item by item; the rows of an item come with it. */
 import { assert } from '../protocol/assert.ts';
-import type { Frame } from '../protocol/hop-frame.ts';
+import { noStep, type Frame, type StepTime } from '../protocol/hop-frame.ts';
 import type { HopItem } from '../protocol/hop-items.ts';
 import type { RowSource } from './row-batch.ts';
 
@@ -25,6 +25,11 @@ export class FrameQueue {
   /** Items of the frame at hand, when none of it was taken; else 0. */
   get freshItems(): number {
     return this.#item === 0 ? (this.#frames[0]?.items.length ?? 0) : 0;
+  }
+
+  /** What the frame at hand says of the decodes that it has been in. */
+  get slowest(): StepTime {
+    return this.#frames[0]?.slowest ?? noStep;
   }
 
   add(frame: Frame): void {

@@ -65,7 +65,7 @@ test('frames that wait together stay apart where one could not hold all of their
   });
 });
 
-test('frames that wait together are one decode, and their items keep their order', async () => {
+test('frames that wait together are one decode but at the head, and their items keep their order', async () => {
   await withStages(
     [4],
     (stages) => {
@@ -80,7 +80,7 @@ test('frames that wait together are one decode, and their items keep their order
       );
       assert.deepEqual(
         stages.map(({ counts }, index) => counts().decodes - (before[index] ?? 0)),
-        [1, 1],
+        [3, 1],
       );
       assert.deepEqual(
         itemsOf(out).map(({ kind }) => kind),
@@ -112,35 +112,48 @@ test('every input frame is completed once, and frames without rows go on as well
     );
     assert.deepEqual(
       out.map(({ source, destination, rows }) => [source, destination, rows]),
-      [[0, 1, 6]],
+      [
+        [0, 1, 3],
+        [0, 1, 3],
+        [0, 1, 0],
+      ],
     );
     const answers = tail.run(...out);
     assert.deepEqual(
       answers.map(({ destination, rows, completes }) => [destination, rows, completes]),
-      [[0, 0, 1]],
+      [[0, 0, 3]],
     );
   });
 });
 
 test('more rows than one shape class are several decodes, and no rows item is split', async () => {
-  await withStages([4], ([head]) => {
-    assert.ok(head);
+  await withStages([4], ([head, tail]) => {
+    assert.ok(head && tail);
     const sessions = [0, 1, 2].map((number) => new TestSession(number));
     const frames = sessions.map((session) =>
       headFrame([session.open, session.begin(), session.prefill(30, false)], Array<number>(30).fill(379)),
     );
-    const out = head.run(...frames);
+    const decodes = (): number => tail.counts().decodes;
     assert.deepEqual(
-      out.map(({ rows, completes }) => [rows, completes]),
-      [
-        [60, 2],
-        [30, 1],
-      ],
-    );
-    assert.deepEqual(
-      out.map(({ items }) => items.filter(({ kind }) => kind === 'rows').length),
+      tail.run(...head.run(...frames)).map(({ completes }) => completes),
       [2, 1],
     );
+    assert.equal(decodes(), 2);
+  });
+});
+
+test('a frame says the longest of the decodes that it has been in, and how many rows that had', async () => {
+  await withStages([4], ([head, tail]) => {
+    assert.ok(head && tail);
+    const session = new TestSession(0);
+    const rows = [session.open, session.begin(), session.prefill(6, true)];
+    const [between] = head.run(headFrame(rows, prompt));
+    assert.ok(between !== undefined && between.slowest.us > 0);
+    assert.equal(between.slowest.rows, 6);
+    const [quick] = tail.run({ ...between, slowest: { rows: 63, us: 2 ** 32 - 1 } });
+    assert.deepEqual(quick?.slowest, { rows: 63, us: 2 ** 32 - 1 });
+    const [idle] = head.run(headFrame([session.end]));
+    assert.deepEqual(idle?.slowest, { rows: 0, us: 0 });
   });
 });
 

@@ -2,6 +2,7 @@
  * What a stage does with hop frames: items in, in order, and items out, with one decode in between.
  *
  * - Rows of all waiting frames are gathered, up to one shape class (X2), and decoded together; a rows item is never split.
+ *   Not so at the head stage, where frames wait in groups that are to keep all stages busy (`agent/head/schedule.ts`).
  * - An item that is `alone` is decoded by itself, whatever waits; a row that is recomputed and not `alone` never is (R3).
  * - Rows that are recomputed fill the KV cache and advance the lease like all others; the sampler hears nothing of them.
  * - Items keep their order. One that touches a slot or request with gathered rows waits for their decode.
@@ -10,7 +11,7 @@
  *   held at `begin`: the head cuts it back to that, or closes the session.
  */
 import { assert, present, unreachable } from '../protocol/assert.ts';
-import type { Frame, FrameContent } from '../protocol/hop-frame.ts';
+import { noStep, type Frame, type FrameContent, type StepTime } from '../protocol/hop-frame.ts';
 import type { FailedItem, FailedWhy, HopItem, RowsItem } from '../protocol/hop-items.ts';
 import { nodeIndex } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
@@ -97,14 +98,22 @@ export class StageCore {
     assert(this.#queue.length > 0, 'a frame waits');
     const outgoing: Outgoing[] = [];
     let completes = 0;
+    let slowest = noStep;
     for (let next = this.#queue.peek(); next.kind !== 'empty'; next = this.#queue.peek()) {
-      if (next.kind === 'frame-end') completes += 1;
-      else if (!this.#canTake(next.item) || !this.#fits(outgoing.length)) break;
-      else if (next.item.kind === 'rows') outgoing.push(...this.#gather(next.item, next.rows));
-      else outgoing.push(...this.#apply(next.item).map((item): Outgoing => ({ kind: 'item', item })));
+      if (next.kind === 'frame-end') {
+        completes += 1;
+        this.#queue.take();
+        if (this.#parts.engine.takesTokens && this.#batch.rows > 0) break;
+        continue;
+      }
+      if (!this.#canTake(next.item) || !this.#fits(outgoing.length)) break;
+      if (next.item.kind === 'rows') {
+        slowest = slower(slowest, this.#queue.slowest);
+        outgoing.push(...this.#gather(next.item, next.rows));
+      } else outgoing.push(...this.#apply(next.item).map((item): Outgoing => ({ kind: 'item', item })));
       this.#queue.take();
     }
-    const content = this.#finish(outgoing, completes);
+    const content = this.#finish(outgoing, { completes, slowest });
     this.#batch.clear();
     this.#parts.counters.set('kvCellsUsed', this.#leases.usedCells);
     return content;
@@ -201,8 +210,12 @@ export class StageCore {
     }
   }
 
-  #finish(outgoing: readonly Outgoing[], completes: number): FrameContent {
-    const outcome = this.#batch.rows === 0 ? null : this.#decode();
+  #finish(
+    outgoing: readonly Outgoing[],
+    { completes, slowest }: Pick<FrameContent, 'completes' | 'slowest'>,
+  ): FrameContent {
+    const ran = this.#batch.rows === 0 ? null : this.#decode();
+    const outcome = ran?.outcome ?? null;
     const items = outgoing.flatMap((out) =>
       out.kind === 'item' ? [out.item] : this.#afterDecode(out.group, present(outcome, 'rows were decoded')),
     );
@@ -214,13 +227,14 @@ export class StageCore {
       generation: identity.generation,
       number: 0n,
       completes,
+      slowest: slower(slowest, { rows: this.#batch.rows, us: ran?.us ?? 0 }),
       items,
       tokens: hasHidden ? this.#batch.tokens.subarray(0, this.#batch.rows) : noTokens,
       hidden: hasHidden ? outcome.hidden : null,
     };
   }
 
-  #decode(): DecodeOutcome {
+  #decode(): { readonly outcome: DecodeOutcome; readonly us: number } {
     const { engine, nowUs, counters } = this.#parts;
     const startedUs = nowUs();
     const outcome = engine.decode(this.#batch.decodeBatch());
@@ -237,7 +251,7 @@ export class StageCore {
     }
     counters.add({ decodes: 1, computeSeconds: spentUs / 1e6, paddingRows: padding });
     counters.add({ prefilledRows: ran.prefill, decodedRows: ran.decode, recomputedRows: ran.recompute });
-    return outcome;
+    return { outcome, us: Math.min(Math.round(spentUs), mostStepUs) };
   }
 
   #afterDecode(group: RowGroup, outcome: DecodeOutcome): HopItem[] {
@@ -286,3 +300,7 @@ export class StageCore {
 }
 
 const noTokens = new Uint32Array(0);
+/** What a frame's header has room for. */
+const mostStepUs = 2 ** 32 - 1;
+
+const slower = (one: StepTime, other: StepTime): StepTime => (one.us >= other.us ? one : other);

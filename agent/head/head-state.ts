@@ -11,6 +11,7 @@ import type { RequestId, SessionId, SlotIndex, TokenId } from '../../protocol/id
 import type { DecodeMode } from '../../protocol/plan.ts';
 import type { Sampling } from '../../protocol/sampling.ts';
 import type { KeptReceipt } from '../records.ts';
+import type { Pace } from './pace.ts';
 import type { TextAssembly } from './text-assembly.ts';
 import type { Vocabulary } from './vocabulary.ts';
 
@@ -29,11 +30,26 @@ export interface HeadState {
   readonly outbox: readonly HopItem[];
   /** Frames given to the head stage that it has not finished. */
   readonly framesInFlight: number;
-  /** The session that fed rows last: the next frame begins with the one after it, so that none starves. */
-  readonly lastFed: SessionId | null;
+  readonly stages: number;
+  /** Frames given to the head stage so far. */
+  readonly framesSent: number;
+  readonly turns: Turns;
+  readonly pace: Pace;
   readonly finished: number;
   readonly emitted: number;
 }
+
+/** Rows of sessions that decode, of prompts, or a row that has to run by itself. */
+export type TurnKind = 'decode' | 'prompt' | 'alone';
+
+export interface Turns {
+  /** The session that was last fed of each kind: the next frame begins with the one after it, so that none starves. */
+  readonly last: Readonly<Record<TurnKind, SessionId | null>>;
+  /** What the last frame with rows was for: then others have their turn. */
+  readonly kind: TurnKind | null;
+}
+
+export const firstTurns: Turns = { last: { decode: null, prompt: null, alone: null }, kind: null };
 
 export interface SessionState {
   readonly id: SessionId;
@@ -79,8 +95,8 @@ export interface RunningRequest extends RequestFacts {
   readonly assembly: TextAssembly;
   /** What the session held when the request began: its tokens, and rows that it reuses. */
   readonly began: { readonly tokens: number; readonly rows: number };
-  /** Whether a row that samples is on its way: then nothing more is fed until its token comes. */
-  readonly awaitsToken: boolean;
+  /** The frame with the row that samples while it is on its way: then nothing more is fed until its token comes. */
+  readonly sampledBy: number | null;
   /** Whether rows from before a loss ran again with it: if it fails, its session is rebuilt from its first row. */
   readonly fedAgain: boolean;
 }

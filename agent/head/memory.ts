@@ -110,7 +110,7 @@ export class HeadRecall {
       ...{ id: request, session: id, promptTokens: history.length, emitted: 0 },
       ...{ sampling, stopStrings, maxTokens, ignoreEnd, began },
       assembly: emptyAssembly,
-      awaitsToken: false,
+      sampledBy: null,
       fedAgain: false,
     });
   }

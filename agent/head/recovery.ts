@@ -7,6 +7,7 @@ import type { Plan } from '../../protocol/plan.ts';
 import type { Effect } from '../effects.ts';
 import type { JournalRecord, RequestEnded } from '../records.ts';
 import {
+  firstTurns,
   shortenedMarks,
   type HeadState,
   type RequestState,
@@ -15,6 +16,7 @@ import {
 } from './head-state.ts';
 import { followed, unchangedHead, type HeadStep, type LoadAddress } from './head-step.ts';
 import { endedRows, type HeadMemory } from './memory.ts';
+import { unknownPace } from './pace.ts';
 import { endRequest } from './requests.ts';
 import { addPiece, emptyAssembly } from './text-assembly.ts';
 import type { Vocabulary } from './vocabulary.ts';
@@ -27,7 +29,8 @@ export function headOf(plan: Plan, vocabulary: Vocabulary, memory: HeadMemory): 
   return {
     ...{ contextTokens: plan.contextTokens, decode: plan.decode, vocabulary },
     ...{ nextSession, nextRequest, slots, sessions, requests },
-    ...{ outbox: [], framesInFlight: 0, lastFed: null, finished, emitted },
+    ...{ outbox: [], framesInFlight: 0, framesSent: 0, stages: plan.stages.length, turns: firstTurns },
+    ...{ pace: unknownPace, finished, emitted },
   };
 }
 
@@ -67,7 +70,7 @@ export function suspendedHead(head: HeadState): HeadState {
   }
   const requests = new Map<RequestState['id'], RequestState>();
   for (const request of head.requests.values()) {
-    requests.set(request.id, request.kind === 'running' ? { ...request, awaitsToken: false } : request);
+    requests.set(request.id, request.kind === 'running' ? { ...request, sampledBy: null } : request);
   }
   return { ...head, sessions, requests, outbox: [], framesInFlight: 0 };
 }

@@ -59,7 +59,7 @@ export function submit(head: HeadState, at: LoadAddress, order: SubmitOrder): He
     ignoreEnd: order.ignoreEnd,
     assembly: emptyAssembly,
     began: { tokens: session.history.length, rows: session.rows.length },
-    awaitsToken: false,
+    sampledBy: null,
     fedAgain: false,
   };
   const { slot } = session;
@@ -126,7 +126,7 @@ export function drawn(head: HeadState, at: LoadAddress, item: TokenItem): HeadSt
   if (
     request?.kind !== 'running' ||
     session?.request !== request.id ||
-    !request.awaitsToken ||
+    request.sampledBy === null ||
     item.step !== request.emitted
   ) {
     return unchangedHead(head);
@@ -135,7 +135,7 @@ export function drawn(head: HeadState, at: LoadAddress, item: TokenItem): HeadSt
   const ends = head.vocabulary.endsGeneration(item.token) && !request.ignoreEnd;
   const step = addPiece(request.assembly, head.vocabulary.piece(item.token), request.stopStrings);
   const history = appendTokens(session.history, [item.token]);
-  const now: RunningRequest = { ...request, emitted: index + 1, assembly: step.assembly, awaitsToken: false };
+  const now: RunningRequest = { ...request, emitted: index + 1, assembly: step.assembly, sampledBy: null };
   const grown: HeadState = {
     ...head,
     emitted: head.emitted + 1,

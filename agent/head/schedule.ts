@@ -1,9 +1,16 @@
 /**
  * Which rows go round next.
  *
- * A frame takes the waiting items, then one row of every session that decodes, then a chunk of one prompt, up to one
- * shape class of rows. The head stage has at most `limits.headFrames` frames: one that it computes and one that waits,
- * so it never idles and a cancellation never queues behind more than that.
+ * Sessions that decode go round in groups, each in a frame of its own: as many as the ring has stages, so that every stage
+ * has one to compute, or more where that is quicker (`pace.ts`). A group is made anew from whoever is ready when there is
+ * room for one, so sessions join and leave at every token.
+ *
+ * Prompts go round in chunks of one shape class. While sessions decode, a chunk takes turns with them, and has few enough
+ * rows not to hold them up; it rides with a group where that costs less than a step of its own. Where none of them waits,
+ * it goes as soon as the head stage is free, and not before: whoever comes home meanwhile does not wait behind two.
+ *
+ * The head stage has at most `limits.headFrames` frames: one that it computes and one that waits, so it never idles and a
+ * cancellation never queues behind more than that.
  *
  * R3: rows that were lost run again like a prompt's, in the shape in which they first ran: one that was alone in its frame
  * has a frame of its own again.
@@ -11,7 +18,8 @@
 import type { HopItem, RowsItem } from '../../protocol/hop-items.ts';
 import type { SessionId, TokenId } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
-import { appendMarks, withEntry, type HeadState, type RunningRequest, type SessionState } from './head-state.ts';
+import { appendMarks, type HeadState, type RunningRequest, type SessionState, type TurnKind } from './head-state.ts';
+import { chunkRows, chunkRowsBeside, grouping } from './pace.ts';
 
 /** `tokens`: one for each row of `items`, in order. */
 export interface FrameDraft {
@@ -31,15 +39,25 @@ interface Waiting {
   readonly rows: number;
 }
 
+/** What the sessions want of the next frame, those whose turn it is first. */
+interface Demand {
+  readonly decoding: readonly Waiting[];
+  readonly prompts: readonly Waiting[];
+  readonly alone: readonly Waiting[];
+  /** Sessions that decode: those above, and those whose rows are on their way. */
+  readonly decoders: number;
+  /** Frames on their way whose tokens are awaited. */
+  readonly groups: number;
+}
+
 /** Rows that one session feeds with this frame. */
 interface Feed {
+  readonly kind: TurnKind;
   readonly session: SessionState;
   readonly request: RunningRequest;
   readonly rowCount: number;
   /** Whether they ran before a loss. */
   readonly again: boolean;
-  /** Whether they have to run by themselves. */
-  readonly alone: boolean;
 }
 
 export function schedule(head: HeadState): Scheduled {
@@ -65,27 +83,38 @@ function waitingItems(outbox: HeadState['outbox']): readonly HopItem[] {
   return count < 0 ? outbox : outbox.slice(0, count);
 }
 
-function chooseFeeds(head: HeadState): Feed[] {
-  const ready = inTurn(head);
-  const lone = ready.find(({ session }) => mustRunAlone(session));
-  const others = lone === undefined ? ready : ready.filter(({ session }) => !mustRunAlone(session));
+function chooseFeeds(head: HeadState): readonly Feed[] {
+  const { pace, stages, turns, framesInFlight } = head;
+  const demand = demandOf(head);
+  const { decoding, prompts, decoders } = demand;
+  const [lone] = demand.alone;
   // A row that runs alone takes turns with all the others.
-  if (lone !== undefined && (others.length === 0 || head.lastFed !== lone.session.id)) {
-    return [{ ...lone, rowCount: 1, again: true, alone: true }];
+  if (lone !== undefined && (decoding.length + prompts.length === 0 || turns.kind !== 'alone')) {
+    return [{ kind: 'alone', session: lone.session, request: lone.request, rowCount: 1, again: true }];
   }
-  return sharedFeeds(others);
+  if (decoders === 0) return promptFeeds(prompts, limits.cpuDecodeRows);
+  const { size, count } = grouping(pace, decoders, stages);
+  const room = Math.max(0, count - demand.groups);
+  const group = decoding.slice(0, room === 0 ? 0 : Math.min(size, Math.ceil(decoding.length / room)));
+  if (prompts.length === 0 || (group.length > 0 && turns.kind !== 'decode')) return group.map(decodeFeed);
+  const rowsBeside = group.length === 0 ? 0 : chunkRowsBeside(pace, group.length);
+  if (rowsBeside > 0) return [...group.map(decodeFeed), ...promptFeeds(prompts, rowsBeside)];
+  if (group.length === 0 && framesInFlight > 0) return [];
+  return promptFeeds(prompts, chunkRows(pace, size));
 }
 
-function sharedFeeds(ready: readonly Waiting[]): Feed[] {
+const decodeFeed = ({ session, request }: Waiting): Feed => {
+  return { kind: 'decode', session, request, rowCount: 1, again: rowsAgain(session) > 0 };
+};
+
+function promptFeeds(prompts: readonly Waiting[], mostRows: number): readonly Feed[] {
   const feeds: Feed[] = [];
-  let room = limits.cpuDecodeRows;
-  let prefills = 0;
-  for (const { session, request, rows } of ready) {
+  let room = mostRows;
+  for (const { session, request, rows } of prompts) {
     if (room === 0) break;
-    if (rows > 1 && prefills++ > 0) continue;
     const lost = rowsAgain(session);
     const rowCount = Math.min(lost > 0 ? lost : rows, room);
-    feeds.push({ session, request, rowCount, again: lost > 0, alone: false });
+    feeds.push({ kind: 'prompt', session, request, rowCount, again: lost > 0 });
     room -= rowCount;
   }
   return feeds;
@@ -101,23 +130,37 @@ function rowsAgain({ rows, sentRows }: SessionState): number {
 const mustRunAlone = ({ rows, sentRows }: SessionState): boolean =>
   sentRows < rows.length && rows.alone[sentRows] === true;
 
-/** Sessions with rows to feed: those that decode first, then prompts; each kind from the one after the last fed. */
-function inTurn(head: HeadState): Waiting[] {
-  const ready: Waiting[] = [];
+function demandOf(head: HeadState): Demand {
+  const waiting: Record<TurnKind, Waiting[]> = { decode: [], prompt: [], alone: [] };
+  const groups = new Set<number>();
+  let decoders = 0;
   for (const session of head.sessions.values()) {
     const request = session.request === null ? undefined : head.requests.get(session.request);
-    if (request?.kind !== 'running' || request.awaitsToken) continue;
-    ready.push({ session, request, rows: session.history.length - session.sentRows });
+    if (request?.kind !== 'running') continue;
+    const rows = session.history.length - session.sentRows;
+    const isOnItsWay = request.sampledBy !== null;
+    const kind = mustRunAlone(session) ? 'alone' : rows > 1 ? 'prompt' : 'decode';
+    if (isOnItsWay) groups.add(request.sampledBy);
+    else waiting[kind].push({ session, request, rows });
+    if (isOnItsWay || kind === 'decode') decoders += 1;
   }
-  const after = head.lastFed ?? -1;
-  const turn = (id: SessionId): number => (id > after ? 0 : 1);
-  return ready.sort(
-    (a, b) =>
-      Number(a.rows > 1) - Number(b.rows > 1) || turn(a.session.id) - turn(b.session.id) || a.session.id - b.session.id,
-  );
+  return {
+    decoding: inTurn(waiting.decode, head.turns.last.decode),
+    prompts: inTurn(waiting.prompt, head.turns.last.prompt),
+    alone: inTurn(waiting.alone, head.turns.last.alone),
+    decoders,
+    groups: groups.size,
+  };
 }
 
-function rowsItem({ session, request, rowCount, again, alone }: Feed): RowsItem {
+/** From the one after the last that was fed. */
+function inTurn(waiting: readonly Waiting[], last: SessionId | null): readonly Waiting[] {
+  if (waiting.length < 2) return waiting;
+  const turn = (id: SessionId): number => (last !== null && id <= last ? 1 : 0);
+  return waiting.toSorted((a, b) => turn(a.session.id) - turn(b.session.id) || a.session.id - b.session.id);
+}
+
+function rowsItem({ kind, session, request, rowCount, again }: Feed): RowsItem {
   return {
     kind: 'rows',
     session: session.id,
@@ -128,7 +171,7 @@ function rowsItem({ session, request, rowCount, again, alone }: Feed): RowsItem 
     rowCount,
     phase: again ? 'recompute' : request.emitted === 0 ? 'prefill' : 'decode',
     samples: !again && session.sentRows + rowCount === session.history.length,
-    alone,
+    alone: kind === 'alone',
   };
 }
 
@@ -137,22 +180,19 @@ const rowTokens = ({ session, rowCount }: Feed): readonly TokenId[] =>
 
 function fed(head: HeadState, feeds: readonly Feed[], itemsSent: number): HeadState {
   const outbox = itemsSent === head.outbox.length ? [] : head.outbox.slice(itemsSent);
-  const sent: HeadState = { ...head, outbox, framesInFlight: head.framesInFlight + 1 };
+  const framesSent = head.framesSent + 1;
   const isLone = feeds.length === 1 && feeds[0]?.rowCount === 1 && head.decode === 'fast';
-  return feeds.reduce((state, feed) => rowsFed(state, feed, isLone), sent);
-}
-
-function rowsFed(head: HeadState, { session, request, rowCount, again }: Feed, isLone: boolean): HeadState {
-  const sentRows = session.sentRows + rowCount;
-  const rows = again ? session.rows : appendMarks(session.rows, rowCount, isLone);
-  return {
-    ...head,
-    sessions: withEntry(head.sessions, session.id, { ...session, rows, sentRows }),
-    requests: withEntry(head.requests, request.id, {
-      ...request,
-      awaitsToken: sentRows === session.history.length,
-      fedAgain: request.fedAgain || again,
-    }),
-    lastFed: session.id,
-  };
+  const sessions = new Map(head.sessions);
+  const requests = new Map(head.requests);
+  const last = { ...head.turns.last };
+  for (const { kind, session, request, rowCount, again } of feeds) {
+    const sentRows = session.sentRows + rowCount;
+    const rows = again ? session.rows : appendMarks(session.rows, rowCount, isLone);
+    sessions.set(session.id, { ...session, rows, sentRows });
+    const sampledBy = sentRows === session.history.length ? framesSent : null;
+    requests.set(request.id, { ...request, sampledBy, fedAgain: request.fedAgain || again });
+    last[kind] = session.id;
+  }
+  const turns = { last, kind: feeds.at(-1)?.kind ?? head.turns.kind };
+  return { ...head, outbox, framesSent, framesInFlight: head.framesInFlight + 1, sessions, requests, turns };
 }

@@ -6,7 +6,7 @@ import { crc32c } from '@node-rs/crc32';
 
 import { P4Error } from '../../protocol/errors.ts';
 import { encodeHopFrame } from '../../protocol/hop-codec.ts';
-import { decodeFrame, encodeFrame } from '../../protocol/hop-frame.ts';
+import { decodeFrame, encodeFrame, noStep } from '../../protocol/hop-frame.ts';
 import type { HopItem } from '../../protocol/hop-items.ts';
 import { generation, nodeIndex, requestId, ringName, sessionId, slotIndex, type HostName } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
@@ -35,7 +35,7 @@ function frameOf(hidden: Float32Array, of: EdgeAddress = edge): Uint8Array<Array
   };
   const { source, destination } = of;
   return encodeFrame({
-    ...{ source, destination, generation: of.generation, number: 0n, completes: 0, items: [row] },
+    ...{ source, destination, generation: of.generation, number: 0n, completes: 0, slowest: noStep, items: [row] },
     ...{ tokens: Uint32Array.of(7), hidden },
   });
 }

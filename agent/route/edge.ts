@@ -4,13 +4,15 @@
  *
  * Every edge has a window (E4): what it was given and the far side has not finished counts against it.
  */
-import { decodeFrame, decodeHeader } from '../../protocol/hop-frame.ts';
-import type { HopItem } from '../../protocol/hop-items.ts';
+import { decodeFrame, decodeHeader, type Frame } from '../../protocol/hop-frame.ts';
 import type { LoadId } from '../../protocol/ids.ts';
 import type { Link } from '../links/link.ts';
 import type { HopTrail } from '../records.ts';
 
 export type FrameBytes = Uint8Array<ArrayBuffer>;
+
+/** What came all the way round. */
+export type HomeFrame = Pick<Frame, 'items' | 'slowest'>;
 
 export interface Edge {
   /** Frames given to the edge that its far side has not finished. */
@@ -83,14 +85,14 @@ export class RemoteEdge implements Edge {
 /** From the tail to the head's decisions on the same agent: finished as soon as it is told. */
 export class ReturnEdge implements Edge {
   readonly unfinished = 0;
-  readonly #returned: (items: readonly HopItem[]) => void;
+  readonly #returned: (home: HomeFrame) => void;
 
-  constructor(returned: (items: readonly HopItem[]) => void) {
+  constructor(returned: (home: HomeFrame) => void) {
     this.#returned = returned;
   }
 
   send(frame: FrameBytes): void {
-    this.#returned(decodeFrame(frame).items);
+    this.#returned(decodeFrame(frame));
   }
 
   close(): void {

@@ -1,13 +1,12 @@
 /** All ways of one live ring through this agent: its nodes, the edges between them, and the edges that come in and go out. */
 import { P4Error } from '../../protocol/errors.ts';
-import { decodeFrame, decodeHeader, encodeFrame } from '../../protocol/hop-frame.ts';
-import type { HopItem } from '../../protocol/hop-items.ts';
+import { decodeFrame, decodeHeader, encodeFrame, noStep } from '../../protocol/hop-frame.ts';
 import { limits } from '../../protocol/limits.ts';
 import { nodeIndex, type Generation, type HostName, type LoadId, type NodeIndex } from '../../protocol/ids.ts';
 import type { FrameDraft } from '../head/schedule.ts';
 import type { EdgeAddress, EdgeAnswer, Link } from '../links/link.ts';
 import type { HopTrail } from '../records.ts';
-import { LocalEdge, RemoteEdge, ReturnEdge, type FrameBytes } from './edge.ts';
+import { LocalEdge, RemoteEdge, ReturnEdge, type FrameBytes, type HomeFrame } from './edge.ts';
 import { NodeRoute } from './node-route.ts';
 
 export interface RingRoutesOptions {
@@ -21,7 +20,7 @@ export interface RingRoutesOptions {
 }
 
 export interface RingRouteEvents {
-  returned(items: readonly HopItem[]): void;
+  returned(home: HomeFrame): void;
   frameFinished(): void;
   /** The ring cannot go on; called at most once. */
   lost(error: P4Error): void;
@@ -101,6 +100,7 @@ export class RingRoutes {
       generation: this.#options.generation,
       number: ++this.#frameNumber,
       completes: 0,
+      slowest: noStep,
       items,
       tokens: Uint32Array.from(tokens),
       hidden: null,
@@ -164,7 +164,7 @@ export class RingRoutes {
       throw new P4Error('FRAME_INVALID', { field: 'source', found: header.source });
     }
     if (edge.destination === head) {
-      this.#options.events.returned(decodeFrame(frame).items);
+      this.#options.events.returned(decodeFrame(frame));
       finished();
     } else this.#nodes.get(edge.destination)?.accept(frame, finished);
   }
@@ -175,8 +175,8 @@ export class RingRoutes {
     if (hosts[next] !== host) return;
     if (next === head) {
       route.leadTo(
-        new ReturnEdge((items) => {
-          events.returned(items);
+        new ReturnEdge((home) => {
+          events.returned(home);
         }),
       );
       return;

@@ -12,7 +12,7 @@ import { crc32c } from '@node-rs/crc32';
 
 import { present } from '../../protocol/assert.ts';
 import { encodeHopFrame } from '../../protocol/hop-codec.ts';
-import { encodeFrame } from '../../protocol/hop-frame.ts';
+import { encodeFrame, noStep } from '../../protocol/hop-frame.ts';
 import { hostName, nodeIndex, type Generation } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import { protocolVersionText } from '../../protocol/protocol-version.ts';
@@ -222,7 +222,7 @@ describe('a neighbour that opens a link', () => {
       const frame =
         bytes ??
         encodeFrame({
-          ...{ source: nodeIndex(1), destination: nodeIndex(0), generation, number: 1n, completes: 0 },
+          ...{ source: nodeIndex(1), destination: nodeIndex(0), generation, number: 1n, completes: 0, slowest: noStep },
           ...{ items: [{ kind: 'probe', nonce: 1 }], tokens: new Uint32Array(0), hidden: null },
         });
       return Buffer.from(encodeHopFrame({ frame, crc32c: crc32c(frame) }));

@@ -216,12 +216,12 @@ export class AgentModel implements DialledAgent {
     const at = { ring: ring.ring, load: ring.load };
     const { clock } = this.#world;
     const routes = new RingRoutesModel(ring, this.host, {
-      returned: (items) => {
+      returned: ({ items, slowest }) => {
         const { doublesOneIn } = this.#world.plan;
-        this.shell.dispatch({ kind: 'returned', ...at, items, atMs: clock.nowMs });
+        this.shell.dispatch({ kind: 'returned', ...at, items, slowest, atMs: clock.nowMs });
         // E1: told twice, it changes nothing.
         if (doublesOneIn > 0 && this.#world.random.oneIn(doublesOneIn))
-          this.shell.dispatch({ kind: 'returned', ...at, items, atMs: clock.nowMs });
+          this.shell.dispatch({ kind: 'returned', ...at, items, slowest, atMs: clock.nowMs });
       },
       frameFinished: () => {
         this.shell.dispatch({ kind: 'frame-finished', ...at });

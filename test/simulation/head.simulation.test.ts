@@ -7,6 +7,7 @@
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { noStep } from '../../protocol/hop-frame.ts';
 import { requestId, sessionId } from '../../protocol/ids.ts';
 import { chooser } from '../fixture/chooser.ts';
 import { call, load, open, readyAgent, right, ring, submit, type ToyAgent } from './toy-agent.ts';
@@ -83,7 +84,8 @@ class Run {
     if (frame === undefined) return;
     const items = this.agent.toy.run(frame);
     const finished = (): unknown => this.agent.dispatch({ kind: 'frame-finished', ring, load });
-    const returned = (): unknown => this.agent.dispatch({ kind: 'returned', ring, load, items, atMs: 1 });
+    const returned = (): unknown =>
+      this.agent.dispatch({ kind: 'returned', ring, load, items, slowest: noStep, atMs: 1 });
     if (this.choose(2) === 0) finished();
     returned();
     if (this.choose(3) === 0) returned();

@@ -9,6 +9,7 @@ import type { AgentState, LiveRing } from '../../agent/state.ts';
 import { edgeFault } from '../../agent/step-link.ts';
 import { step } from '../../agent/step.ts';
 import { P4Error } from '../../protocol/errors.ts';
+import { noStep } from '../../protocol/hop-frame.ts';
 import { loadId, sliceId, type Generation, type HostName, type NodeIndex } from '../../protocol/ids.ts';
 import type { Plan } from '../../protocol/plan.ts';
 import { failureOf, type Failure } from '../../provisioner/failure.ts';
@@ -275,7 +276,7 @@ export class LoaderWorld {
 
   #goRound(host: HostName, { ring, load, items }: Extract<Effect, { kind: 'send-frame' }>): void {
     this.#later(host, { kind: 'frame-finished', ring, load });
-    this.#later(host, { kind: 'returned', ring, load, items, atMs: 1 });
+    this.#later(host, { kind: 'returned', ring, load, items, slowest: noStep, atMs: 1 });
   }
 }
 

@@ -117,19 +117,19 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'doubled or unawaited draw (E1)',
     file: requests,
-    guard: '!request.awaitsToken ||\n        item.step !== request.emitted',
+    guard: 'request.sampledBy === null ||\n        item.step !== request.emitted',
     instead: 'false',
   },
   {
     name: 'awaits its token',
     file: schedule,
-    guard: "request?.kind !== 'running' || request.awaitsToken",
-    instead: "request?.kind !== 'running'",
+    guard: 'if (isOnItsWay)',
+    instead: 'if (false as boolean)',
   },
   {
     name: 'a lost token is not awaited',
     file: recovery,
-    guard: '{ ...request, awaitsToken: false } : request',
+    guard: '{ ...request, sampledBy: null } : request',
     instead: 'request : request',
   },
   {

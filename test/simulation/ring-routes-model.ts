@@ -5,15 +5,15 @@
 import type { EdgeAddress } from '../../agent/links/link.ts';
 import type { LiveRing } from '../../agent/state.ts';
 import { P4Error } from '../../protocol/errors.ts';
-import type { Frame } from '../../protocol/hop-frame.ts';
-import type { HopItem } from '../../protocol/hop-items.ts';
+import { noStep, type Frame } from '../../protocol/hop-frame.ts';
 import { nodeIndex, type HostName, type NodeIndex } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import type { FrameDraft } from '../../agent/head/schedule.ts';
+import type { HomeFrame } from '../../agent/route/edge.ts';
 import type { Answer, SimLink } from './network.ts';
 
 export interface RouteEvents {
-  returned(items: readonly HopItem[]): void;
+  returned(home: HomeFrame): void;
   frameFinished(): void;
   lost(error: P4Error): void;
   /** Later, unless the agent has ended. */
@@ -79,7 +79,15 @@ export class RingRoutesModel {
   send({ items, tokens }: FrameDraft): void {
     const head = nodeIndex(0);
     const frame: Frame = {
-      ...{ source: head, destination: head, generation: this.ring.generation, number: 0n, completes: 0, items },
+      ...{
+        source: head,
+        destination: head,
+        generation: this.ring.generation,
+        number: 0n,
+        completes: 0,
+        slowest: noStep,
+        items,
+      },
       ...{ tokens: Uint32Array.from(tokens), hidden: null, rows: tokens.length, width: 0 },
     };
     this.#accept(head, frame);
@@ -131,7 +139,7 @@ export class RingRoutesModel {
       this.#lose(new P4Error('GENERATION_MISMATCH', { ring: edge.ring }));
       return;
     }
-    if (edge.destination === 0) this.#events.returned(frame.items);
+    if (edge.destination === 0) this.#events.returned(frame);
     else this.#accept(edge.destination, frame);
   }
 
@@ -147,8 +155,8 @@ export class RingRoutesModel {
     const next = nodeIndex((index + 1) % stages.length);
     if (stages[next]?.host !== this.#host) return;
     if (next === 0) {
-      lead(route, ({ items }) => {
-        this.#events.returned(items);
+      lead(route, (frame) => {
+        this.#events.returned(frame);
       });
     } else if (this.#nodes.has(next)) {
       lead(route, (frame) => {

@@ -11,6 +11,7 @@ import type { JournalRecord } from '../../agent/records.ts';
 import type { AgentState } from '../../agent/state.ts';
 import { step } from '../../agent/step.ts';
 import type { ErrorCode } from '../../protocol/errors.ts';
+import { noStep } from '../../protocol/hop-frame.ts';
 import {
   generation,
   hostName,
@@ -114,7 +115,7 @@ export class ToyAgent {
     if (frame === undefined) return false;
     const items = this.toy.run(frame);
     this.dispatch({ kind: 'frame-finished', ring, load });
-    this.dispatch({ kind: 'returned', ring, load, items, atMs: 1 });
+    this.dispatch({ kind: 'returned', ring, load, items, slowest: noStep, atMs: 1 });
     return true;
   }
 

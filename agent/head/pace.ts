@@ -1,0 +1,110 @@
+/**
+ * How long a decode takes by the number of its rows, as the slowest stage of the ring says. What follows from it: into how
+ * many groups sessions that decode are put, and how many rows of a prompt go round beside them.
+ *
+ * One point for each doubling of rows, the latest samples weighing most. Between points time is taken to grow evenly,
+ * beyond the last in proportion to the rows, which is never too little.
+ */
+import { noStep, type StepTime } from '../../protocol/hop-frame.ts';
+import { limits } from '../../protocol/limits.ts';
+
+/** By the binary logarithm of their rows; 0 rows where nothing is known yet. */
+export type Pace = readonly StepTime[];
+
+const pointOf = (rows: number): number => Math.floor(Math.log2(Math.min(rows, limits.cpuDecodeRows)));
+/** Of a new sample against what was known. */
+const sampleWeight = 1 / 8;
+
+export const unknownPace: Pace = Array.from({ length: pointOf(limits.cpuDecodeRows) + 1 }, () => noStep);
+
+/** Takes in what a frame that came home has been through. */
+export function observed(pace: Pace, step: StepTime): Pace {
+  if (step.rows === 0) return pace;
+  const at = pointOf(step.rows);
+  const known = pace[at] ?? noStep;
+  const mixed = (old: number, found: number): number => old + (found - old) * sampleWeight;
+  const point = known.rows === 0 ? step : { rows: mixed(known.rows, step.rows), us: mixed(known.us, step.us) };
+  return pace.with(at, point);
+}
+
+/** @returns microseconds that a decode of so many rows takes; `null` when no decode was seen yet */
+export function stepUs(pace: Pace, rows: number): number | null {
+  let below: StepTime | null = null;
+  for (const point of pace) {
+    if (point.rows === 0) continue;
+    if (point.rows >= rows) return below === null ? point.us : between(below, point, rows);
+    below = point;
+  }
+  return below === null ? null : (below.us * rows) / below.rows;
+}
+
+function between(below: StepTime, above: StepTime, rows: number): number {
+  const share = (rows - below.rows) / (above.rows - below.rows);
+  return below.us + Math.max(0, above.us - below.us) * share;
+}
+
+export interface Grouping {
+  /** Sessions of one group, at least 1. */
+  readonly size: number;
+  /** Groups that go round at once. */
+  readonly count: number;
+}
+
+/** A smaller group has to save so much of the time before it is worth its frames. */
+const worthwhile = 0.9;
+
+/**
+ * As many groups as there are stages keep each of them busy. More of them, with fewer rows each, are better where a decode
+ * of more rows costs more than it saves: on a CPU one row may be far cheaper than its share of two.
+ *
+ * @param decoders sessions that decode, at least 1
+ * @param stages of the ring
+ */
+export function grouping(pace: Pace, decoders: number, stages: number): Grouping {
+  const fewest = Math.max(Math.min(stages, decoders), Math.ceil(decoders / limits.cpuDecodeRows));
+  let best: Grouping = { size: Math.ceil(decoders / fewest), count: fewest };
+  let bestUs = roundUs(pace, best, stages);
+  // What was never seen is tried.
+  if (bestUs === null) return best;
+  for (let { size } = best, count = fewest + 1; size > 1; count += 1) {
+    size = Math.ceil(decoders / count);
+    const us = roundUs(pace, { size, count }, stages);
+    if (us === null || us > bestUs * worthwhile) continue;
+    best = { size, count };
+    bestUs = us;
+  }
+  return best;
+}
+
+/** What each stage takes for one token of every session; `null` where such a group was never seen. */
+function roundUs(pace: Pace, { size, count }: Grouping, stages: number): number | null {
+  const us = isKnown(pace, size) ? stepUs(pace, size) : null;
+  return us === null ? null : us * Math.max(count, stages);
+}
+
+const isKnown = (pace: Pace, rows: number): boolean => (pace[pointOf(rows)]?.rows ?? 0) > 0;
+
+/** Rows of a prompt that go round by themselves while sessions decode, at least 1. `usual`: rows of a group. */
+export function chunkRows(pace: Pace, usual: number): number {
+  return Math.max(1, fittingRows(pace, { beside: 0, usual, mostSteps: limits.chunkSteps }));
+}
+
+/** Rows of a prompt that go with a group of sessions; 0 where they would hold it up. */
+export function chunkRowsBeside(pace: Pace, group: number): number {
+  return fittingRows(pace, { beside: group, usual: group, mostSteps: 1 + limits.chunkSteps });
+}
+
+interface Fitting {
+  readonly beside: number;
+  readonly usual: number;
+  /** What the decode may take, as a multiple of one of `usual` rows. */
+  readonly mostSteps: number;
+}
+
+function fittingRows(pace: Pace, { beside, usual, mostSteps }: Fitting): number {
+  const usualUs = stepUs(pace, usual);
+  if (usualUs === null) return limits.firstChunkRows;
+  let rows = limits.cpuDecodeRows - beside;
+  while (rows > 0 && (stepUs(pace, beside + rows) ?? 0) > usualUs * mostSteps) rows -= 1;
+  return rows;
+}

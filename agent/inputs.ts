@@ -124,7 +124,9 @@ interface OfLoad {
 }
 
 export type OuterInput =
-  | ({ readonly kind: 'open-session' } & Addressed)
+  | ({ readonly kind: 'open-session'; readonly waits: boolean } & Addressed)
+  /** The caller of an `open-session` that waits has gone; `call` is that one's. */
+  | ({ readonly kind: 'leave-queue' } & Addressed)
   /** Takes up the lease of a session that stands. */
   | ({ readonly kind: 'resume-session'; readonly session: SessionId } & Addressed)
   | ({ readonly kind: 'submit'; readonly session: SessionId } & Addressed & Submission)

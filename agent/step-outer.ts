@@ -13,7 +13,10 @@ import type { Step } from './step.ts';
 type InputOf<Kind extends OuterInput['kind']> = Extract<Input, { kind: Kind }>;
 
 export const openSession = (state: AgentState, input: InputOf<'open-session'>): Step =>
-  whenAdmitting(state, input, (head, at) => sessions.openSession(head, at, input.call));
+  whenAdmitting(state, input, (head, at) => sessions.openSession(head, at, input));
+
+export const leaveQueue = (state: AgentState, input: InputOf<'leave-queue'>): Step =>
+  atHead(state, input, (head) => sessions.leaveQueue(head, input.call));
 
 export const resumeSession = (state: AgentState, input: InputOf<'resume-session'>): Step =>
   atHead(state, input, (head, at) => sessions.resumeSession(head, at, input));

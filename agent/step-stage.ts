@@ -114,7 +114,7 @@ interface RingEnd {
 /** Ends what hangs on a ring: its requests, its links, the calls that wait for it, its stages. */
 export function endRing(state: AgentState, ring: LiveRing, { calls, failure, error, by }: RingEnd): Step {
   const at = { ring: ring.ring, load: ring.load };
-  const headStep = ring.head === null ? null : loseHead(ring.head, at, lossText(error));
+  const headStep = ring.head === null ? null : loseHead(ring.head, at, { error, detail: lossText(error) });
   // Its head had not come up again: what waited for it ends with the ring (S3).
   const waiting = ring.head === null ? abandonedRequests(ring.memory, ring.load, lossText(error)) : [];
   const stopping = stoppedNodes(ring);

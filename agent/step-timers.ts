@@ -1,6 +1,8 @@
 /** What the shell's timers bring: the next try to bring a suspended ring back (R2), and the end of its requests' patience (R4). */
 import { limits } from '../protocol/limits.ts';
+import { followed } from './head/head-step.ts';
 import { expiredHead, expiredMemory } from './head/recovery.ts';
+import { refuseQueue } from './head/sessions.ts';
 import type { Input } from './inputs.ts';
 import { lossText, ringOfLoad, unchanged, withRing } from './outcome.ts';
 import { startsOf } from './stage-starts.ts';
@@ -48,7 +50,8 @@ export function recoveryDeadline(state: AgentState, input: Extract<Input, { kind
     const { memory, records } = expiredMemory(ring.memory, ring.load, detail);
     return { state: withRing(state, { ...overdue, memory }), records, effects: [] };
   }
-  const { head, records, effects } = expiredHead(ring.head, at, detail);
+  const refused = refuseQueue(ring.head, suspension.error);
+  const { head, records, effects } = followed(refused, expiredHead(refused.head, at, detail));
   return { state: withRing(state, { ...overdue, head }), records, effects };
 }
 

@@ -10,7 +10,7 @@ import type { AgentState } from './state.ts';
 import { adopted, restored } from './step-claim.ts';
 import { dialFailed, link, linkLost, linkUp, neighbourLoads } from './step-link.ts';
 import { forget, load, unload } from './step-load.ts';
-import { cancel, closeSession, leaseExpired, openSession, resumeSession, settle, submit } from './step-outer.ts';
+import { cancel, closeSession, leaseExpired, leaveQueue, openSession, resumeSession, settle, submit } from './step-outer.ts';
 import { frameFinished, probe, probeTimeout, returned } from './step-ring.ts';
 import { stageLoaded, stageLost, stageStopped } from './step-stage.ts';
 import { recoveryDeadline, retry } from './step-timers.ts';
@@ -45,6 +45,7 @@ const handlers: { readonly [Kind in InputKind]: Handler<Kind> } = {
   returned,
   'frame-finished': frameFinished,
   'open-session': openSession,
+  'leave-queue': leaveQueue,
   'resume-session': resumeSession,
   submit,
   cancel,

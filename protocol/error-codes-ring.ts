@@ -68,7 +68,7 @@ export const ringCodes = {
     exit: 3,
     status: 'RESOURCE_EXHAUSTED',
     says: 'All sessions of the ring are in use.',
-    remedy: 'Try again when one has ended, or raise `sessions` in the plan and load again.',
+    remedy: 'Try again later, or raise `sessions` in the plan and load again.',
   },
   RING_STALLED: {
     exit: 3,

@@ -38,6 +38,10 @@ const bounds = {
   keptRequests: 256,
   /** Requests whose text an agent still has for readers: all its running ones and the latest that ended. */
   keptTranscripts: 1024,
+  /** Callers that wait for a session of a ring to end; each is a stream that stays open. */
+  waitingSessions: 64,
+  /** When to try again at a ring whose sessions are taken and whose queue is full. */
+  busyRetrySeconds: 10,
   /** How long a session may stay without its lease. */
   lingerMs: 3_600_000,
   /** How long requests wait for a lost part of their ring, unless the plan says: a machine restarts in it. */

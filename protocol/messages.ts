@@ -162,11 +162,16 @@ export interface OpenSessionRequest {
   readonly lingerMs: number;
   /** 0: a new one. Else one that stands: the stream is its lease from now on. */
   readonly session: number;
+  /** Whether to wait where all sessions are taken. */
+  readonly waits: boolean;
 }
 
 export interface SessionOpened {
+  /** 0 while the call waits for a session that ends. */
   readonly session: number;
   readonly contextTokens: number;
+  /** Calls that wait before this one. */
+  readonly ahead: number;
 }
 
 export type SubmitRequest = SubmitFields & SubmitPrompt;

@@ -121,7 +121,10 @@ const samples: {
     },
   },
   Outer: {
-    OpenSession: { request: { ...ring, lingerMs: 500, session: 3 }, reply: { session: 1, contextTokens: 2048 } },
+    OpenSession: {
+      request: { ...ring, lingerMs: 500, session: 3, waits: true },
+      reply: { session: 1, contextTokens: 2048, ahead: 3 },
+    },
     Submit: { request: submit, reply: { request: 1, promptTokens: 5 } },
     Gather: {
       request: { ...request, from: 17 },

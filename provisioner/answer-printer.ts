@@ -20,6 +20,9 @@ export interface PrintedRequest {
   readonly maxTokens: number | null;
 }
 
+const waitingLine = (ahead: number): string =>
+  `All sessions of the ring are in use; waiting for one to end, ${ahead === 0 ? 'as the next' : `behind ${ahead}`} ...`;
+
 export class AnswerPrinter {
   readonly #terminal: Terminal;
   readonly #request: PrintedRequest;
@@ -32,6 +35,10 @@ export class AnswerPrinter {
   /** `token` lines and, before them, one `submitted` line; or the text, as it comes. */
   news(news: RequestNews): void {
     switch (news.kind) {
+      case 'waiting':
+        this.#terminal.note(waitingLine(news.ahead));
+        this.#terminal.event({ event: 'waiting', ahead: news.ahead });
+        return;
       case 'submitted':
         this.#submitted(news);
         return;

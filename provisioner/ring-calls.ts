@@ -17,7 +17,7 @@ import type { AgentClient } from './agent-client.ts';
 import { interruption } from './interrupt.ts';
 
 /** A session held open by its lease. */
-export interface HeldSession extends SessionOpened {
+export interface HeldSession extends Pick<SessionOpened, 'session' | 'contextTokens'> {
   /** Settles with the reason when the lease broke; never when it was let go, left or ended by the agent. */
   readonly broken: Promise<P4Error>;
   /** Settles when the agent ended the lease in order: somebody else has it now, or the session has ended. */
@@ -33,8 +33,10 @@ export interface SessionOrder {
   readonly lingerMs?: number;
   /** One that stands, whose lease is taken up. */
   readonly session?: number;
-  /** How long to wait for the answer; for ever unless it says. */
+  /** How long to wait for the answer; for ever unless it says. Time in the queue is none of it. */
   readonly answerMs?: number;
+  /** Waits where all sessions are taken, and hears at once how many wait before; refused unless it says. */
+  readonly onWaiting?: (ahead: number) => void;
 }
 
 /** A request of the ring. Session 0 stands for whichever it belongs to. */
@@ -67,14 +69,14 @@ export class RingCalls {
    * @throws what the agent refuses; RPC_TIMED_OUT, CANCELLED
    */
   async openSession(signal: AbortSignal, order: SessionOrder = {}): Promise<HeldSession> {
-    const { lingerMs = 0, session: standing = 0, answerMs = null } = order;
+    const { lingerMs = 0, session: standing = 0, onWaiting } = order;
     const ending = new AbortController();
     const lease = this.#client.stream(
       ['Outer', 'OpenSession'],
-      { ...this.#ring, lingerMs, session: standing },
+      { ...this.#ring, lingerMs, session: standing, waits: onWaiting !== undefined },
       { deadlineMs: null, signal: AbortSignal.any([signal, ending.signal]) },
     );
-    const opened = await this.#opened(lease, ending, answerMs);
+    const opened = await this.#opened(lease, ending, order);
     const { session, contextTokens } = opened;
     const isWanted = (): boolean => !signal.aborted && !ending.signal.aborted;
     const ended = endOf(lease);
@@ -136,14 +138,17 @@ export class RingCalls {
     return this.#client.call(['Outer', 'Settle'], { ...this.#ring, ...at }, options);
   }
 
-  async #opened(lease: Lease, ending: AbortController, answerMs: number | null): Promise<SessionOpened> {
+  async #opened(lease: Lease, ending: AbortController, { answerMs, onWaiting }: SessionOrder): Promise<SessionOpened> {
     const tooLate = (): void => {
       ending.abort(new P4Error('RPC_TIMED_OUT', { host: this.headHost, method: 'Outer.OpenSession' }));
     };
-    const late = answerMs === null ? undefined : setTimeout(tooLate, answerMs);
+    const late = answerMs === undefined ? undefined : setTimeout(tooLate, answerMs);
     try {
-      const opened = await lease.next();
-      if (opened.done !== true) return opened.value;
+      for (let event = await lease.next(); event.done !== true; event = await lease.next()) {
+        if (event.value.session !== 0) return event.value;
+        clearTimeout(late);
+        onWaiting?.(event.value.ahead);
+      }
       throw new P4Error('RPC_FAILED', { method: 'Outer.OpenSession', found: 'no session' });
     } finally {
       clearTimeout(late);

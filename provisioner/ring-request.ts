@@ -14,7 +14,7 @@ import type { Sampling } from '../protocol/sampling.ts';
 import { RequestReader } from './request-reader.ts';
 import { isCutShort, mayPass, type ReadingNews } from './request-reading.ts';
 import type { RequestPlace, RingCalls, Submission } from './ring-calls.ts';
-import { SessionLease } from './session-lease.ts';
+import { SessionLease, type LeaseOrder } from './session-lease.ts';
 import type { TokenTimes } from './stage-work.ts';
 
 export type Prompt =
@@ -32,7 +32,13 @@ export interface RequestOrder {
 }
 
 /** What a caller is told while the request runs, in order. */
-export type RequestNews = RequestSubmitted | ReadingNews;
+/** All sessions are taken, and so many wait before. */
+export interface SessionWaits {
+  readonly kind: 'waiting';
+  readonly ahead: number;
+}
+
+export type RequestNews = SessionWaits | RequestSubmitted | ReadingNews;
 
 export interface RequestSubmitted {
   readonly kind: 'submitted';
@@ -106,7 +112,12 @@ export async function resumeRequest(run: ResumedRun): Promise<RequestResult> {
 /** Tokens that were there before they were asked for say nothing about the ring's speed. */
 const unknownTimes: TokenTimes = { submittedMs: 0, firstMs: null, lastMs: null, tokens: 0 };
 
-const leaseOrder = ({ ring, deadlineMs = 0, signal }: RingRun) => ({ ring, lingerMs: deadlineMs, signal });
+const leaseOrder = ({ ring, deadlineMs = 0, signal, onNews }: RingRun): LeaseOrder => ({
+  ...{ ring, lingerMs: deadlineMs, signal },
+  onWaiting: (ahead) => {
+    onNews({ kind: 'waiting', ahead });
+  },
+});
 
 async function answered(run: RequestRun, lease: SessionLease): Promise<RequestResult> {
   let times: TokenTimes = { submittedMs: performance.now(), firstMs: null, lastMs: null, tokens: 0 };

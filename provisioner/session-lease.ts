@@ -11,6 +11,8 @@ export interface LeaseOrder {
   /** How long the session stays without its lease. */
   readonly lingerMs: number;
   readonly signal: AbortSignal;
+  /** Told once where all sessions are taken and a new one waits for its turn. */
+  readonly onWaiting: (ahead: number) => void;
 }
 
 /** The session is not there, or somebody else holds it: what is known of its request can be read all the same. */
@@ -94,8 +96,8 @@ export class SessionLease {
   }
 
   async #hold(order: { readonly session?: number }): Promise<void> {
-    const { ring, lingerMs, signal } = this.#order;
-    const held = await ring.openSession(signal, { ...order, lingerMs, answerMs: limits.answerMs });
+    const { ring, lingerMs, signal, onWaiting } = this.#order;
+    const held = await ring.openSession(signal, { ...order, lingerMs, answerMs: limits.answerMs, onWaiting });
     this.#held = held;
     // Readers of one session have its lease in turn: whichever of them leaves, the others keep the session.
     void held.passedOn.then(() => {

@@ -10,6 +10,7 @@ import type { HopItem, RanRows } from '../../protocol/hop-items.ts';
 import type { RequestId, SessionId, SlotIndex, TokenId } from '../../protocol/ids.ts';
 import type { DecodeMode } from '../../protocol/plan.ts';
 import type { Sampling } from '../../protocol/sampling.ts';
+import type { CallId } from '../calls.ts';
 import type { KeptReceipt } from '../records.ts';
 import type { Pace } from './pace.ts';
 import type { TextAssembly } from './text-assembly.ts';
@@ -23,6 +24,8 @@ export interface HeadState {
   readonly nextRequest: RequestId;
   /** By slot index; `null` is free. */
   readonly slots: readonly (SessionId | null)[];
+  /** Calls that wait for a slot, the oldest first. */
+  readonly queue: readonly CallId[];
   readonly sessions: ReadonlyMap<SessionId, SessionState>;
   /** Running requests, and the latest `limits.keptRequests` that ended. */
   readonly requests: ReadonlyMap<RequestId, RequestState>;

@@ -28,7 +28,7 @@ export function headOf(plan: Plan, vocabulary: Vocabulary, memory: HeadMemory): 
   for (const session of sessions.values()) slots[session.slot] = session.id;
   return {
     ...{ contextTokens: plan.contextTokens, decode: plan.decode, vocabulary },
-    ...{ nextSession, nextRequest, slots, sessions, requests },
+    ...{ nextSession, nextRequest, slots, queue: [], sessions, requests },
     ...{ outbox: [], framesInFlight: 0, framesSent: 0, stages: plan.stages.length, turns: firstTurns },
     ...{ pace: unknownPace, finished, emitted },
   };

@@ -41,7 +41,7 @@ function headWith(sessions: readonly Session[], more: Partial<HeadState> = {}): 
     ...{ began: { tokens: 0, rows: 0 }, sampledBy: null, fedAgain: false },
   }));
   return {
-    ...{ contextTokens: 4096, decode: 'fast', slots: states.map(({ id }) => id) },
+    ...{ contextTokens: 4096, decode: 'fast', slots: states.map(({ id }) => id), queue: [] },
     vocabulary: { size: 8, piece: () => new Uint8Array(0), endsGeneration: () => false },
     ...{ nextSession: sessionId(99), nextRequest: requestId(99) },
     sessions: new Map(states.map((state) => [state.id, state])),

@@ -2,18 +2,48 @@
 import { P4Error } from '../../protocol/errors.ts';
 import type { FinishReason } from '../../protocol/finish.ts';
 import { sessionId, slotIndex, type RequestId, type SessionId } from '../../protocol/ids.ts';
+import { limits } from '../../protocol/limits.ts';
 import type { CallId, CallReply } from '../calls.ts';
+import type { Effect } from '../effects.ts';
 import { historyOf, marksOf, withEntry, withoutEntry, type HeadState, type RequestState } from './head-state.ts';
 import { followed, repliedHead, unchangedHead, type HeadStep, type LoadAddress } from './head-step.ts';
 import { endRequest, settle, stalledRing } from './requests.ts';
 
-export function openSession(head: HeadState, at: LoadAddress, call: CallId): HeadStep {
+/** Opens a session where a slot is free; else the call waits for one, if it will and the queue has room. */
+export function openSession(
+  head: HeadState,
+  at: LoadAddress,
+  { call, waits }: { readonly call: CallId; readonly waits: boolean },
+): HeadStep {
   const free = head.slots.indexOf(null);
   const stalled = stalledRing(head, at);
-  if (free < 0 || stalled !== null) {
-    const error = stalled ?? new P4Error('RING_BUSY', { ring: at.ring, sessions: head.slots.length });
-    return repliedHead(head, call, { kind: 'refused', error });
-  }
+  if (stalled !== null) return repliedHead(head, call, { kind: 'refused', error: stalled });
+  if (free >= 0) return opened(head, at, { call, free });
+  const waiting = head.queue.length;
+  if (waits && waiting < limits.waitingSessions) return unchangedHead({ ...head, queue: [...head.queue, call] });
+  const retryAfterSeconds = limits.busyRetrySeconds;
+  const error = new P4Error('RING_BUSY', { ring: at.ring, sessions: head.slots.length, waiting, retryAfterSeconds });
+  return repliedHead(head, call, { kind: 'refused', error });
+}
+
+/** Whoever waited for a session has gone. */
+export function leaveQueue(head: HeadState, call: CallId): HeadStep {
+  if (!head.queue.includes(call)) return unchangedHead(head);
+  const left = { ...head, queue: head.queue.filter((waiting) => waiting !== call) };
+  return repliedHead(left, call, { kind: 'refused', error: new P4Error('CANCELLED', { by: 'its caller' }) });
+}
+
+/** Nobody gets a session any more. */
+export function refuseQueue(head: HeadState, error: P4Error): HeadStep {
+  const replies = head.queue.map((call): Effect => ({ kind: 'reply', call, reply: { kind: 'refused', error } }));
+  return { head: { ...head, queue: [] }, records: [], effects: replies };
+}
+
+function opened(
+  head: HeadState,
+  at: LoadAddress,
+  { call, free }: { readonly call: CallId; readonly free: number },
+): HeadStep {
   const session = head.nextSession;
   const slot = slotIndex(free);
   return {
@@ -52,13 +82,13 @@ export function resumeSession(
   return repliedHead(head, call, reply);
 }
 
-/** Ends the session's request, if one runs, and gives its slot back; `close` frees the KV on its way round. */
+/** Ends the session's request, if one runs, and gives its slot to whoever waits; `close` frees the KV on its way round. */
 export function closeSession(head: HeadState, at: LoadAddress, session: SessionId): HeadStep {
   const state = head.sessions.get(session);
   if (state === undefined) return unchangedHead(head);
   const ended = endSessionRequest(head, at, { request: state.request, reason: 'cancelled', detail: '' });
   const { slot } = state;
-  return followed(ended, {
+  const closed = followed(ended, {
     head: {
       ...ended.head,
       slots: ended.head.slots.with(slot, null),
@@ -68,6 +98,8 @@ export function closeSession(head: HeadState, at: LoadAddress, session: SessionI
     records: [{ kind: 'session-closed', load: at.load, session }],
     effects: [{ kind: 'end-lease', of: { ...at, session } }],
   });
+  const [call, ...queue] = closed.head.queue;
+  return call === undefined ? closed : followed(closed, opened({ ...closed.head, queue }, at, { call, free: slot }));
 }
 
 function endSessionRequest(
@@ -117,8 +149,12 @@ export function askSettlement(
 }
 
 /** The ring ends: every request ends and is settled with what is known, every session is closed. */
-export function loseHead(head: HeadState, at: LoadAddress, detail: string): HeadStep {
-  let step = unchangedHead(head);
+export function loseHead(
+  head: HeadState,
+  at: LoadAddress,
+  { error, detail }: { readonly error: P4Error; readonly detail: string },
+): HeadStep {
+  let step = refuseQueue(head, error);
   for (const session of head.sessions.values()) {
     step = followed(step, endSessionRequest(step.head, at, { request: session.request, reason: 'ring-lost', detail }));
     step = followed(step, closeSession(step.head, at, session.id));

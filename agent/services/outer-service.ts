@@ -89,12 +89,22 @@ async function openSession(
 ): Promise<void> {
   const at = { ring: ringName(request.ring), generation: generation(request.generation) };
   const opened = await calls.ask('session-opened', (call) => {
-    if (request.session === 0) dispatch({ kind: 'open-session', call, ...at });
-    else dispatch({ kind: 'resume-session', call, ...at, session: sessionId(request.session) });
+    if (request.session !== 0) {
+      dispatch({ kind: 'resume-session', call, ...at, session: sessionId(request.session) });
+      return;
+    }
+    dispatch({ kind: 'open-session', call, ...at, waits: request.waits });
+    const ring = state().rings.get(at.ring);
+    const ahead = ring?.kind === 'live' ? (ring.head?.queue.indexOf(call) ?? -1) : -1;
+    if (ahead < 0) return;
+    void stream.send({ session: 0, contextTokens: 0, ahead });
+    stream.signal.addEventListener('abort', () => {
+      dispatch({ kind: 'leave-queue', call, ...at });
+    });
   });
   const { session, contextTokens } = opened;
   const { load, head } = liveRing(state(), request);
-  void stream.send({ session, contextTokens });
+  void stream.send({ session, contextTokens, ahead: 0 });
   // It may have ended while its opening was written down: then nobody ends its lease any more.
   if (head?.sessions.has(session) !== true) return;
   const ended = await leases.held({ load, session }, stream.signal);

@@ -95,7 +95,7 @@ suite('a reader of a request', () => {
     if (standing !== 0 && !ring.sessions.has(standing)) throw new P4Error('SESSION_UNKNOWN', { session: standing });
     const session = standing === 0 ? ring.nextSession++ : standing;
     ring.sessions.add(session);
-    await stream.send({ session, contextTokens: 64 });
+    await stream.send({ session, contextTokens: 64, ahead: 0 });
     const broken = new AbortController();
     leases.add(broken);
     await new Promise<void>((resolve, reject) => {

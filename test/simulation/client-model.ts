@@ -97,7 +97,7 @@ export class ClientModel {
     this.#load = kept.loadId;
     const at = this.#at;
     this.#ask(
-      (call) => ({ kind: 'open-session', call, ...at }),
+      (call) => ({ kind: 'open-session', call, ...at, waits: this.#world.random.oneIn(2) }),
       (reply, agent) => {
         if (reply === 'gone' || agent === null || reply.kind !== 'session-opened') {
           this.#soon(() => {

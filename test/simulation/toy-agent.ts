@@ -175,7 +175,7 @@ export function makeReady(agent: ToyAgent): ToyAgent {
 }
 
 export const open = (agent: ToyAgent, id: number): ToyAgent =>
-  agent.dispatch({ kind: 'open-session', call: call(id), ring, generation: right });
+  agent.dispatch({ kind: 'open-session', call: call(id), ring, generation: right, waits: false });
 
 interface Ask {
   readonly session: number;

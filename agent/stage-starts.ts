@@ -1,6 +1,7 @@
 /** What a stage is told when it is started: its part of the plan. */
 import { present } from '../protocol/assert.ts';
 import type { NodeIndex } from '../protocol/ids.ts';
+import { threadsOf } from '../protocol/plan.ts';
 import type { StartStage } from './effects.ts';
 import type { AgentState, LiveRing } from './state.ts';
 
@@ -27,7 +28,7 @@ export function startOf(
         ...{ ring, node, stages: stages.length, generation: generation.toString() },
         sliceId: present(placements[node], 'every stage has a placement').sliceId,
         modelLayers: present(stages.at(-1), 'a plan has stages').layers.last + 1,
-        ...{ layers, contextTokens, sessions, kv, decode, device, threads },
+        ...{ layers, contextTokens, sessions, kv, decode, device, threads: threadsOf(threads) },
         ...(confinement === undefined ? {} : { confinement }),
       },
     },

@@ -1,13 +1,17 @@
 /** What an agent says of itself, its rings, stages, links and journal. */
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { availableParallelism, totalmem } from 'node:os';
+import { totalmem } from 'node:os';
+import { cpusOfGroups, groupMessage } from '../protocol/cpu-topology.ts';
 import type { P4Error } from '../protocol/errors.ts';
+import { cpusText } from '../protocol/inventory.ts';
 import type { LoadId, NodeIndex, RingName } from '../protocol/ids.ts';
 import type * as messages from '../protocol/messages.ts';
 import { freeBytesFor } from '../model/slice-folder.ts';
+import { threadsOf, type StagePlan } from '../protocol/plan.ts';
 import { protocolVersion } from '../protocol/protocol-version.ts';
 import type { StageReport } from '../protocol/stage-control.ts';
+import { HostCpuReader } from './cpus/host-cpus.ts';
 import type { HeadState } from './head/head-state.ts';
 import type { JournalStats } from './journal/journal.ts';
 import type { Link } from './links/link.ts';
@@ -40,10 +44,13 @@ const nothingRun: StageReport = {
   paddingRows: 0,
   computeSeconds: 0,
   kvCellsUsed: 0,
+  threads: 0,
+  cpus: '',
 };
 
 export class StatusReport {
   readonly #sources: StatusSources;
+  readonly #cpus = new HostCpuReader();
 
   constructor(sources: StatusSources) {
     this.#sources = sources;
@@ -51,17 +58,20 @@ export class StatusReport {
 
   async describe(): Promise<messages.AgentDescription> {
     const { state, slicesFolder } = this.#sources;
+    const { groups, quota } = this.#cpus.read();
     return {
       host: state().host,
       version: release,
       protocol: protocolVersion.major,
       machineId: machineId(),
-      cores: availableParallelism(),
+      cores: cpusOfGroups(groups).length,
       memoryBytes: String(totalmem()),
       pid: process.pid,
       addressMissing: this.#sources.addressMissing(),
       memoryAvailableBytes: String(await availableMemory()),
       slicesFreeBytes: String(await freeBytesFor(slicesFolder)),
+      cpuGroups: groups.map(groupMessage),
+      cpuQuota: quota,
     };
   }
 
@@ -115,8 +125,15 @@ export class StatusReport {
       paddingRows: String(report.paddingRows),
       computeSeconds: report.computeSeconds,
       kvCellsUsed: report.kvCellsUsed,
+      ...cpusOf(report, ring.plan.stages[node]),
     };
   }
+}
+
+/** What a stage keeps to; what it was told, where it does not say. */
+function cpusOf(report: StageReport, told: StagePlan | undefined): Pick<messages.NodeStatus, 'threads' | 'cpus'> {
+  if (report.threads > 0) return { threads: report.threads, cpus: report.cpus };
+  return { threads: threadsOf(told?.threads ?? 'auto'), cpus: cpusText(told?.confinement?.cpus ?? []) };
 }
 
 const suspendedMs = ({ suspension }: LiveRing): string =>

@@ -1,6 +1,20 @@
 /** Sets of CPUs as texts: `0-3,8`. */
 import type { CpuRange } from './inventory.ts';
 
+/** A set as ranges; the numbers may come in any order, each once. */
+export function rangesOfCpus(cpus: readonly number[]): readonly CpuRange[] {
+  const ranges: CpuRange[] = [];
+  for (const cpu of cpus.toSorted((one, other) => one - other)) {
+    const before = ranges.at(-1);
+    if (before?.last === cpu - 1) ranges.splice(-1, 1, { first: before.first, last: cpu });
+    else ranges.push({ first: cpu, last: cpu });
+  }
+  return ranges;
+}
+
+export const cpusOfRanges = (ranges: readonly CpuRange[]): readonly number[] =>
+  ranges.flatMap(({ first, last }) => Array.from({ length: last - first + 1 }, (_none, index) => first + index));
+
 export type CpuRangesReading =
   | { readonly kind: 'ranges'; readonly ranges: readonly CpuRange[] }
   /** `found` and `expected` are a fault's words. */

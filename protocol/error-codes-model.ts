@@ -122,4 +122,11 @@ export const modelCodes = {
     says: 'The plan needs more memory or disk than its hosts have free.',
     remedy: 'Free what is missing, lower context or sessions, or put layers on other hosts.',
   },
+  PLAN_OVERSUBSCRIBES: {
+    exit: 3,
+    status: 'FAILED_PRECONDITION',
+    says: 'A stage with several threads would not have a CPU for each of them.',
+    remedy:
+      'Give these stages fewer threads or other CPUs (`threads: auto` takes what is free), put some on other hosts, or unload a ring that is named here.',
+  },
 } as const satisfies Record<string, CodeRule>;

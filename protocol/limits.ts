@@ -89,6 +89,8 @@ const bounds = {
   documentAliases: 100,
   /** Compute threads of one stage: more than any host's cores. */
   stageThreads: 1024,
+  /** CPUs of one host: the most that Linux for x86 can be built for. */
+  hostCpus: 8192,
   /** GPUs of one host. */
   hostGpus: 64,
   /** Tokens of all sessions of a ring together: a decode's attention mask has 64 float32 rows of this width (4 GiB). */

@@ -16,6 +16,7 @@ export interface AgentDescription {
   /** Major version of the protocol. */
   readonly protocol: number;
   readonly machineId: string;
+  /** CPUs that may be used. */
   readonly cores: number;
   readonly memoryBytes: Uint64Text;
   readonly pid: number;
@@ -25,6 +26,17 @@ export interface AgentDescription {
   readonly memoryAvailableBytes: Uint64Text;
   /** Room on the file system of the folder of slices. */
   readonly slicesFreeBytes: Uint64Text;
+  /** The CPUs by where they lie (protocol/cpu-topology.ts); none from an agent that does not say. */
+  readonly cpuGroups: readonly CpuGroupMessage[];
+  /** CPUs' worth of time that its control group gives it; 0 for no limit. */
+  readonly cpuQuota: number;
+}
+
+export interface CpuGroupMessage {
+  readonly numaNode: number;
+  readonly capacity: number;
+  /** CPUs of each core, as in `0-3,8`. */
+  readonly cores: readonly string[];
 }
 
 export interface LoadRequest {
@@ -133,6 +145,10 @@ export interface NodeStatus {
   readonly paddingRows: Uint64Text;
   readonly computeSeconds: number;
   readonly kvCellsUsed: number;
+  /** Threads that compute; 0 from an agent that does not say. */
+  readonly threads: number;
+  /** CPUs that it keeps to, as in `0-3,8`; empty for all that the host gives to p4. */
+  readonly cpus: string;
 }
 
 export interface LinkStatus {

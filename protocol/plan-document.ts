@@ -106,7 +106,7 @@ function stageOf(file: StageFile, index: number): StagePlan {
     host: hostName(file.host),
     layers,
     device: deviceOf(file.device ?? 'cpu', layers),
-    threads: file.threads ?? 1,
+    threads: file.threads ?? 'auto',
     ...(file.cpus === undefined && file.memory?.limitMiB === undefined ? {} : { confinement: confinementOf(file) }),
   };
 }

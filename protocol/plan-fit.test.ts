@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { faultsText } from './fault.ts';
 import { hostName } from './ids.ts';
 import { parsePlan, type PlanDocument } from './plan-document.ts';
-import { checkPlanHosts, checkPlanLayers, checkPlanThreads, type ModelLayers } from './plan-fit.ts';
+import { checkPlanHosts, checkPlanLayers, type ModelLayers } from './plan-fit.ts';
 
 function documentWith(...stages: string[]): PlanDocument {
   const lines = stages.map((stage) => `  - { ${stage} }`).join('\n');
@@ -73,28 +73,4 @@ test('an unknown host is named at each stage that wants it', () => {
     'p.yaml:7:13 /stages/1/host: found the unknown host cow, expected one of ant, bee',
   );
   assert.equal(checkPlanHosts(document, []).length, 2);
-});
-
-test('threads that exceed the cores are refused with the sum', () => {
-  const document = documentWith(
-    'host: ant, layers: 0-1, threads: 1',
-    'host: ant, layers: 2-3, threads: 4',
-    'host: bee, layers: 4-7, threads: 9',
-  );
-  const cores = new Map([
-    [hostName('ant'), 4],
-    [hostName('bee'), 8],
-  ]);
-  assert.equal(
-    faultsText(checkPlanThreads(document, cores)),
-    [
-      'p.yaml:7:40 /stages/1/threads: found 5 threads on ant (1 + 4), expected at most 4, the cores it has',
-      'p.yaml:8:40 /stages/2/threads: found 9 threads on bee, expected at most 8, the cores it has',
-    ].join('\n'),
-  );
-});
-
-test('stages with one thread each may outnumber the cores', () => {
-  const document = documentWith('host: ant, layers: 0-1', 'host: ant, layers: 2-3', 'host: ant, layers: 4-7');
-  assert.deepEqual(checkPlanThreads(document, new Map([[hostName('ant'), 2]])), []);
 });

@@ -1,5 +1,5 @@
 /**
- * Whether a good plan fits what it is to run on: the model's layers, the hosts there are, their cores.
+ * Whether a good plan fits what it is to run on: the model's layers, the hosts there are.
  *
  * Plain values in, faults at the plan's lines out.
  */
@@ -55,29 +55,6 @@ export function checkPlanHosts(document: PlanDocument, hosts: readonly HostName[
       const found = `the unknown host ${stage.host}`;
       return faultAt(document, pointerTo('stages', stage.index, 'host'), { found, expected });
     });
-}
-
-/**
- * The stages' threads against their hosts' cores. A host that `cores` does not name is not judged.
- *
- * Threads of one stage wait for each other by spinning, which costs a hundredfold where they outnumber the cores. A
- * stage with a single thread waits for nobody, so a host whose stages all have one may have more stages than cores.
- */
-export function checkPlanThreads(document: PlanDocument, cores: ReadonlyMap<HostName, number>): readonly Fault[] {
-  const { stages } = document.plan;
-  return [...cores].flatMap(([host, coreCount]) => {
-    const own = stages.filter((stage) => stage.host === host);
-    const sum = own.reduce((total, stage) => total + stage.threads, 0);
-    const widest = own.reduce<StagePlan | null>(
-      (most, stage) => (stage.threads > (most?.threads ?? 1) ? stage : most),
-      null,
-    );
-    if (widest === null || sum <= coreCount) return [];
-    const terms = own.length === 1 ? '' : ` (${own.map((stage) => stage.threads).join(' + ')})`;
-    const found = `${sum} threads on ${host}${terms}`;
-    const expected = `at most ${coreCount}, the cores it has`;
-    return [faultAt(document, pointerTo('stages', widest.index, 'threads'), { found, expected })];
-  });
 }
 
 const layersFault = (document: PlanDocument, stage: StagePlan, expected: string): Fault =>

@@ -25,7 +25,7 @@ export interface StageFile {
   /** `first-last`, or one layer's number. */
   readonly layers: string | number;
   readonly device?: 'cpu' | { readonly gpu: number; readonly layers?: number };
-  readonly threads?: number;
+  readonly threads?: number | 'auto';
   /** As in `0-3,8`. */
   readonly cpus?: string | number;
   readonly memory?: { readonly limitMiB?: number };
@@ -103,7 +103,13 @@ const stageSchema = {
         },
       },
     },
-    threads: wholeNumber('a number of threads', 1, limits.stageThreads),
+    threads: {
+      type: ['integer', 'string'],
+      pattern: '^auto$',
+      minimum: 1,
+      maximum: limits.stageThreads,
+      description: `a number of threads, from 1 to ${limits.stageThreads}, or auto`,
+    },
     cpus: {
       type: ['string', 'integer'],
       pattern: '^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$',

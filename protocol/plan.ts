@@ -29,15 +29,18 @@ export interface StagePlan {
   readonly host: HostName;
   readonly layers: LayerRange;
   readonly device: Device;
-  /** Threads that compute; part of how fast the stage is, not of what it computes (so not of the digest, G2). */
-  readonly threads: number;
+  /**
+   * Threads that compute; part of how fast the stage is, not of what it computes (so not of the digest, G2). `auto`: the
+   * loader chooses them from what the host has, and tells agents the number.
+   */
+  readonly threads: number | 'auto';
   /** Absent where the plan confines the stage to nothing; as threads, no part of what it computes. */
   readonly confinement?: StageConfinement;
 }
 
 /** What of its host a stage may take, and keeps. */
 export interface StageConfinement {
-  /** The CPUs that compute, `null` for all that the host gives to p4. */
+  /** The CPUs that compute; `null`: those that the loader chooses, or all that the host gives to p4. */
   readonly cpus: readonly CpuRange[] | null;
   /** Memory on the host, in bytes: weights, KV cache, compute buffers and the program. `null` for no limit. */
   readonly memoryLimitBytes: number | null;
@@ -60,6 +63,9 @@ export type KvType = (typeof kvTypes)[number];
 /** `fast`: rows run as they come. `exact`: every decode stays in one shape class, so neighbours change nothing (X2). */
 export const decodeModes = ['fast', 'exact'] as const;
 export type DecodeMode = (typeof decodeModes)[number];
+
+/** The threads that an agent gives a stage: a plan that did not come from a loader may not say, and one waits for nobody. */
+export const threadsOf = (threads: StagePlan['threads']): number => (threads === 'auto' ? 1 : threads);
 
 export const layerCount = (range: LayerRange): number => range.last - range.first + 1;
 export const layersText = (range: LayerRange): string => `${range.first}-${range.last}`;

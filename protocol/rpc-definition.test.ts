@@ -15,12 +15,13 @@ const description: messages.AgentDescription = {
   ...{ host: 'alpha', version: '0.1.0', protocol: 1, machineId: 'm', cores: 2 },
   ...{ memoryBytes: '9007199254740993', pid: 4_294_967_295, addressMissing: '192.0.2.1' },
   ...{ memoryAvailableBytes: '4096', slicesFreeBytes: '8192' },
+  ...{ cpuGroups: [{ numaNode: 1, capacity: 1024, cores: ['0,2', '1'] }], cpuQuota: 1.5 },
 };
 
 const node: messages.NodeStatus = {
   ...{ node: 1, host: 'alpha', firstLayer: 4, lastLayer: 7, state: 'loaded', reason: 'r', pid: 8 },
   ...{ residentBytes: maximum, cpuSeconds: 0.25, decodes: '5', prefilledRows: '6', decodedRows: '7' },
-  ...{ paddingRows: '8', computeSeconds: 1.5, kvCellsUsed: 12 },
+  ...{ paddingRows: '8', computeSeconds: 1.5, kvCellsUsed: 12, threads: 4, cpus: '0-3' },
 };
 
 const link: messages.LinkStatus = {

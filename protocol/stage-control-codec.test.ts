@@ -65,7 +65,7 @@ const messages: readonly StageMessage[] = [
   { kind: 'load-failed', code: 'SLICE_MISMATCH', facts: { file: 'a', found: ['b', 'c'] } },
   { kind: 'vocabulary', id: 1, pieces: 'YWI=', lengths: 'AQABAA==', ends: [tokenId(1)] },
   { kind: 'tokens', id: 2, tokens: [tokenId(0), tokenId(7)] },
-  { kind: 'report', id: 3, residentBytes: 4e9, cpuSeconds: 1.25, ...counts },
+  { kind: 'report', id: 3, residentBytes: 4e9, cpuSeconds: 1.25, threads: 4, cpus: '0-3', ...counts },
   { kind: 'refused', id: 4, code: 'STAGE_EMPTY', facts: {} },
   { kind: 'dying', code: 'STAGE_DECODE', facts: { status: -3, exact: true } },
 ];

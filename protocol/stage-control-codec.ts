@@ -161,6 +161,9 @@ const readReport = (from: JsonFields): StageReport => ({
   paddingRows: from.count('paddingRows'),
   computeSeconds: from.amount('computeSeconds'),
   kvCellsUsed: from.count('kvCellsUsed'),
+  // Stages of an earlier release, which an agent may take up, say neither.
+  threads: from.get('threads') === undefined ? 0 : from.count('threads'),
+  cpus: from.get('cpus') === undefined ? '' : from.text('cpus'),
 });
 
 function readFailure(from: JsonFields): { readonly code: ErrorCode; readonly facts: ErrorFacts } {

@@ -111,6 +111,10 @@ export interface StageReport {
   readonly paddingRows: number;
   readonly computeSeconds: number;
   readonly kvCellsUsed: number;
+  /** Threads that compute; 0 while nothing is loaded, and from a stage that does not say. */
+  readonly threads: number;
+  /** CPUs that it keeps to, as in `0-3,8`; empty for all that the host gives to p4. */
+  readonly cpus: string;
 }
 
 export interface DataHello {

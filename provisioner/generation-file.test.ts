@@ -97,7 +97,7 @@ test('the file has the generation as a decimal text, and the plan after defaults
       deadline: 60,
       stages: [
         { host: 'ant', layers: '0-3', device: 'cpu', threads: 3 },
-        { host: 'bee', layers: '4-4', device: { gpu: 0, layers: 1 }, threads: 1 },
+        { host: 'bee', layers: '4-4', device: { gpu: 0, layers: 1 }, threads: 'auto' },
       ],
     },
   });

@@ -1,9 +1,12 @@
 /** `load`: cuts a plan's model, loads its ring, and says where the generation stands. */
 import type { Command } from 'commander';
 
+import { present } from '../protocol/assert.ts';
 import { P4Error } from '../protocol/errors.ts';
 import { layersText, type Device, type Plan } from '../protocol/plan.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
+import type { StageCpus } from './cpus/allotment.ts';
+import { stageCpusJson, stageCpusText } from './cpus/allotment-text.ts';
 import { FleetConnection } from './fleet-connection.ts';
 import { commandWays } from './fleet-ways.ts';
 import { generationPath } from './generation-path.ts';
@@ -15,7 +18,7 @@ import { loadRing } from './ring-load.ts';
 import { chosenState, stateOptionText } from './state-option.ts';
 import type { StateFolder } from './state-folder.ts';
 import type { Terminal } from './terminal.ts';
-import { bytesText, tableLines } from './text-table.ts';
+import { bytesText } from './text-table.ts';
 
 interface LoadOptions {
   readonly state?: string;
@@ -40,8 +43,8 @@ async function load(planPath: string, state: StateFolder, context: CommandContex
   const opened = await openPlan(planPath);
   const fleet = await FleetConnection.open(state, await commandWays(state, context));
   try {
-    const { outcome, isMended, slices, delivered } = await loadRing({ opened, state, fleet }, context);
-    reportLoad(context.terminal, { plan: opened.plan, state, slices, delivered, outcome, isMended });
+    const { outcome, isMended, slices, cpus, delivered } = await loadRing({ opened, state, fleet }, context);
+    reportLoad(context.terminal, { plan: opened.plan, state, slices, cpus, delivered, outcome, isMended });
   } finally {
     await fleet.close();
   }
@@ -52,6 +55,7 @@ export interface LoadReport {
   readonly plan: Plan;
   readonly state: StateFolder;
   readonly slices: readonly PlannedSlice[];
+  readonly cpus: readonly StageCpus[];
   readonly delivered: readonly Delivered[];
   readonly outcome: LoadOutcome;
   readonly isMended: boolean;
@@ -59,7 +63,7 @@ export interface LoadReport {
 
 /** @throws the failure of a load that failed, with what became of its parts */
 export function reportLoad(terminal: Terminal, report: LoadReport): void {
-  const { plan, state, slices, delivered, outcome, isMended } = report;
+  const { plan, state, slices, cpus, delivered, outcome, isMended } = report;
   if (outcome.kind === 'failed') throw loadFailure(terminal, outcome);
   const { generation } = outcome.load;
   const file = generationPath(state, plan.ring);
@@ -70,7 +74,7 @@ export function reportLoad(terminal: Terminal, report: LoadReport): void {
     terminal.line(`Sent ${parts.join(', ')}.`);
   }
   terminal.line(`Ring ${plan.ring} ${how}: generation ${generation}, written in ${file}`);
-  terminal.line(stageTable(plan, slices).join('\n'));
+  terminal.line(stageLines(plan, slices, cpus).join('\n'));
   terminal.event({
     event: 'ready',
     ring: plan.ring,
@@ -79,9 +83,9 @@ export function reportLoad(terminal: Terminal, report: LoadReport): void {
     replayed: outcome.replayed,
     mended: outcome.replayed && isMended,
     delivered,
-    stages: plan.stages.map(({ index, host, layers, device, threads }) => ({
-      ...{ node: index, host, layers: layersText(layers), device: deviceText(device), threads },
-      ...{ sliceId: slices[index]?.id, bytes: slices[index]?.bytes },
+    stages: plan.stages.map(({ index, host, layers, device }) => ({
+      ...{ node: index, host, layers: layersText(layers), device: deviceText(device) },
+      ...{ sliceId: slices[index]?.id, bytes: slices[index]?.bytes, ...stageCpusJson(cpusOf(cpus, index)) },
     })),
   });
 }
@@ -100,21 +104,19 @@ function loadFailure(terminal: Terminal, outcome: Extract<LoadOutcome, { kind: '
 }
 
 /** One line for each stage. */
-export const stageTable = (plan: Plan, slices: readonly PlannedSlice[]): readonly string[] =>
-  tableLines(
-    [
-      { title: 'stage', align: 'right' },
-      { title: 'host', align: 'left' },
-      { title: 'layers', align: 'left' },
-      { title: 'device', align: 'left' },
-      { title: 'threads', align: 'right' },
-      { title: 'slice', align: 'right' },
-    ],
-    plan.stages.map(({ index, host, layers, device, threads }) => [
-      ...[String(index), host, layersText(layers), deviceText(device), String(threads)],
-      bytesText(slices[index]?.bytes ?? 0),
-    ]),
-  );
+export const stageLines = (
+  plan: Plan,
+  slices: readonly PlannedSlice[],
+  cpus: readonly StageCpus[],
+): readonly string[] =>
+  plan.stages.map(({ index, host, layers, device }) => {
+    const size = bytesText(slices[index]?.bytes ?? 0);
+    const where = device.kind === 'cpu' ? '' : `, ${deviceText(device)}`;
+    return `stage ${index} on ${host}: layers ${layersText(layers)}${where}, ${size}, ${stageCpusText(cpusOf(cpus, index))}`;
+  });
+
+const cpusOf = (cpus: readonly StageCpus[], index: number): StageCpus =>
+  present(cpus[index], 'each stage has its threads');
 
 const deviceText = (device: Device): string =>
   device.kind === 'cpu' ? 'cpu' : `gpu ${device.index}, ${device.layers} layers`;

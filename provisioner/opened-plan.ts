@@ -11,7 +11,7 @@ import { pointerTo } from '../protocol/json-pointer.ts';
 import { limits } from '../protocol/limits.ts';
 import { planDigest } from '../protocol/plan-digest.ts';
 import { parsePlan, type PlanDocument } from '../protocol/plan-document.ts';
-import { checkPlanHosts, checkPlanLayers, checkPlanThreads } from '../protocol/plan-fit.ts';
+import { checkPlanHosts, checkPlanLayers } from '../protocol/plan-fit.ts';
 import { layersText, type Plan } from '../protocol/plan.ts';
 import { planLayersOf, type ModelShape } from './plan-model.ts';
 
@@ -38,23 +38,16 @@ export async function openPlan(path: string): Promise<OpenedPlan> {
   return { path, document: reading, plan, digest: planDigest(plan), modelPath: resolve(dirname(path), plan.model) };
 }
 
-/** What a plan has to know of its fleet. */
-export interface FleetFacts {
-  readonly hosts: readonly HostName[];
-  /** Of the hosts whose agents answer; the others' threads are not judged. */
-  readonly cores: ReadonlyMap<HostName, number>;
-}
-
 /**
  * Confirms that a plan fits its model and the fleet's hosts.
  * @throws PLAN_INVALID with every fault
  */
-export function checkPlanFits({ document }: OpenedPlan, shape: ModelShape | null, { hosts, cores }: FleetFacts): void {
-  const faults = [
-    ...(shape === null ? [] : layerFaults(document, shape)),
-    ...checkPlanHosts(document, hosts),
-    ...checkPlanThreads(document, cores),
-  ];
+export function checkPlanFits(
+  { document }: OpenedPlan,
+  shape: ModelShape | null,
+  hosts: readonly HostName[],
+): void {
+  const faults = [...(shape === null ? [] : layerFaults(document, shape)), ...checkPlanHosts(document, hosts)];
   if (faults.length > 0) throw faultsError('PLAN_INVALID', orderedFaults(faults));
 }
 

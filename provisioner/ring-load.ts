@@ -5,10 +5,13 @@ import type { HostName } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
 import type { AgentDescription, LoadProgress, LoadRequest, RingStatus, StagePlacement } from '../protocol/messages.ts';
 import { planFileOf } from '../protocol/plan-document.ts';
-import type { Plan } from '../protocol/plan.ts';
+import { threadsOf, type Plan } from '../protocol/plan.ts';
 import { estimateStageMemory, stageDataBytes } from '../model/memory-estimate.ts';
 import type { CommandContext } from './command.ts';
+import { allotCpus, settledPlan, type StageCpus } from './cpus/allotment.ts';
+import { machinesOf, type AgentAnswer } from './cpus/machine.ts';
 import type { FleetConnection } from './fleet-connection.ts';
+import { isLocalHost } from './fleet-file.ts';
 import {
   freshGeneration,
   keepGeneration,
@@ -47,6 +50,8 @@ export interface RingLoad {
   readonly kept: KeptGeneration | null;
   /** In ring order. */
   readonly slices: readonly PlannedSlice[];
+  /** What each computes with, in ring order. */
+  readonly cpus: readonly StageCpus[];
   /** Hosts that were sent slices by this call. */
   readonly delivered: readonly Delivered[];
 }
@@ -62,18 +67,22 @@ export async function loadRing(order: RingLoadOrder, context: CommandContext): P
   // Before minutes are spent on slices that cannot be loaded.
   if (isHalfUnloaded(kept)) throw new P4Error('RING_HALF_UNLOADED', { ring: plan.ring });
   if (standsWithOtherPlan(kept, digest)) throw new P4Error('RING_LOADED', { ring: plan.ring });
-  const parts = await ringParts(order, signal);
+  const agents = await agentAnswers(order, signal);
+  const parts = ringParts(plan, agents);
   await requireName(order, kept, parts);
+  const allotted = allotCpus(plan, machinesOf(agents));
+  if (allotted.shortfalls.length > 0) throw new P4Error('PLAN_OVERSUBSCRIBES', { shortfalls: allotted.shortfalls });
+  const settled = settledPlan(plan, allotted.stages);
   const hashCachePath = hashCachePathIn(state);
   const slices = await plannedSlices({ plan, model, hashCachePath }, context);
   const missing = await missingSlices(fleet, slicesByHost(plan, slices), signal);
   const standing = standingStages(order, parts);
-  requireFit(hostNeeds(plan, { slices, missing, standing, descriptions }), stageLimits(plan, slices));
+  requireFit(hostNeeds(plan, { slices, missing, standing, descriptions }), stageLimits(settled, slices));
   const delivered = await deliverSlices(
     { plan, model, missing, fleet, slicesFolder: slicesFolderIn(state), hashCachePath },
     context,
   );
-  const port = new FleetLoaderPort(order, { kept, slices, context });
+  const port = new FleetLoaderPort(order, { kept, slices, settled, context });
   const outcome = await runLoader({
     order: { ring: plan.ring, planDigest: digest, hosts },
     kept,
@@ -82,7 +91,7 @@ export async function loadRing(order: RingLoadOrder, context: CommandContext): P
     signal,
   });
   context.terminal.endProgress();
-  return { outcome, isMended: port.isMended, kept: port.kept, slices, delivered };
+  return { outcome, isMended: port.isMended, kept: port.kept, slices, cpus: allotted.stages, delivered };
 }
 
 type Descriptions = ReadonlyMap<HostName, AgentDescription>;
@@ -102,38 +111,51 @@ async function checkedModel(
   );
   signal.throwIfAborted();
   const descriptions = new Map(answers.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])));
-  const facts = { hosts: fleet.hosts, cores: new Map([...descriptions].map(([host, { cores }]) => [host, cores])) };
   const requireAnswers = (): void => {
     for (const each of answers) if (each.status === 'rejected') throw each.reason;
   };
   if (plan.modelOn === 'operator') {
     const model = await unlessAborted(openOperatorModel(modelPath, plan), signal);
     // What is wrong with the plan is told before what is wrong with an agent.
-    checkPlanFits(opened, model.shape, facts);
+    checkPlanFits(opened, model.shape, fleet.hosts);
     requireAnswers();
     return { model, descriptions };
   }
-  checkPlanFits(opened, null, facts);
+  checkPlanFits(opened, null, fleet.hosts);
   requireAnswers();
   const model = await openHostsModel({ plan, hosts, fleet }, context);
-  checkPlanFits(opened, model.shape, facts);
+  checkPlanFits(opened, model.shape, fleet.hosts);
   return { model, descriptions };
 }
 
 type RingPart = RingStatus & { readonly host: HostName };
 
-/** What the ring's hosts hold under its name. */
-async function ringParts({ opened, fleet }: RingLoadOrder, signal: AbortSignal): Promise<readonly RingPart[]> {
-  const { ring } = opened.plan;
+/**
+ * What the plan's hosts say of themselves and all their rings, and so do other agents of this machine where one of the plan's
+ * is one: they share its CPUs. Of these, one that does not answer has no stages.
+ */
+async function agentAnswers({ opened, fleet }: RingLoadOrder, signal: AbortSignal): Promise<readonly AgentAnswer[]> {
   const options = { deadlineMs: limits.answerMs, signal };
-  const parts = await Promise.all(
-    ringHosts(opened.plan).map(async (host) => {
-      const { rings } = await fleet.client(host).call(['Agent', 'Status'], { ring }, options);
-      return rings.filter((part) => part.ring === ring).map((part) => ({ ...part, host }));
-    }),
-  );
-  return parts.flat();
+  const ask = async (host: HostName): Promise<AgentAnswer> => {
+    const { agent, rings } = await fleet.client(host).call(['Agent', 'Status'], { ring: '' }, options);
+    return { host, description: present(agent, 'an agent says what it is'), rings };
+  };
+  const hosts = ringHosts(opened.plan);
+  const isLocal = (host: HostName): boolean => isLocalHost(fleet.address(host));
+  const beside = hosts.some(isLocal) ? fleet.hosts.filter((host) => isLocal(host) && !hosts.includes(host)) : [];
+  const [own, others] = await Promise.all([
+    Promise.all(hosts.map(ask)),
+    Promise.allSettled(beside.map(ask)),
+  ]);
+  signal.throwIfAborted();
+  return [...own, ...others.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))];
 }
+
+/** What the ring's hosts hold under its name. */
+const ringParts = (plan: Plan, agents: readonly AgentAnswer[]): readonly RingPart[] =>
+  agents
+    .filter(({ host }) => ringHosts(plan).includes(host))
+    .flatMap(({ host, rings }) => rings.filter(({ ring }) => ring === plan.ring).map((part) => ({ ...part, host })));
 
 /**
  * Refuses to load a ring whose name another load holds. Where no host has anything of the load that the file tells of,
@@ -166,7 +188,7 @@ const stageLimits = (plan: Plan, slices: readonly PlannedSlice[]): readonly Stag
     const limitBytes = confinement?.memoryLimitBytes ?? null;
     if (limitBytes === null) return [];
     const { memory } = present(slices[index], 'each stage has a slice');
-    return [{ node: index, host, memoryBytes: stageDataBytes(memory, { plan, threads }), limitBytes }];
+    return [{ node: index, host, memoryBytes: stageDataBytes(memory, { plan, threads: threadsOf(threads) }), limitBytes }];
   });
 
 interface NeedParts {
@@ -198,6 +220,7 @@ function hostNeeds(plan: Plan, { slices, missing, standing, descriptions }: Need
 interface PortParts {
   readonly kept: KeptGeneration | null;
   readonly slices: readonly PlannedSlice[];
+  readonly settled: Plan;
   readonly context: CommandContext;
 }
 
@@ -221,11 +244,13 @@ class FleetLoaderPort implements LoaderPort {
   isMended = false;
   readonly #order: RingLoadOrder;
   readonly #slices: readonly PlannedSlice[];
+  /** As agents are told it. */
+  readonly #settled: Plan;
   readonly #context: CommandContext;
   /** How far each stage's load is, 0 to 1. */
   readonly #fractions: number[];
 
-  constructor(order: RingLoadOrder, { kept, slices, context }: PortParts) {
+  constructor(order: RingLoadOrder, { kept, slices, settled, context }: PortParts) {
     const { plan, path } = order.opened;
     const sliceIds = slices.map(({ id }) => id);
     this.fresh = freshGeneration({ plan, planFile: path, slices: sliceIds, now: new Date() }, kept);
@@ -233,6 +258,7 @@ class FleetLoaderPort implements LoaderPort {
     this.#former = kept;
     this.#order = order;
     this.#slices = slices;
+    this.#settled = settled;
     this.#context = context;
     this.#fractions = plan.stages.map(() => 0);
   }
@@ -288,7 +314,7 @@ class FleetLoaderPort implements LoaderPort {
       generation: load.generation.toString(),
       loadId: load.loadId,
       planDigest: digest,
-      plan: JSON.stringify(planFileOf(plan)),
+      plan: JSON.stringify(planFileOf(this.#settled)),
       stages: plan.stages.map(({ host }, index): StagePlacement => {
         const { address, port } = addresses.get(host) ?? this.#order.fleet.address(host);
         const slice = this.#slices[index];

@@ -8,7 +8,7 @@ import { isAllReady, statusLines, type HostAnswer } from './status-table.ts';
 const node = (index: number, host: string, change: Partial<NodeStatus> = {}): NodeStatus => ({
   ...{ node: index, host, firstLayer: index, lastLayer: index, state: 'loaded', reason: '', pid: 100 + index },
   ...{ residentBytes: '1000000', cpuSeconds: 1, decodes: '4', prefilledRows: '5', decodedRows: '15', paddingRows: '0' },
-  ...{ computeSeconds: 0.04, kvCellsUsed: 20, ...change },
+  ...{ computeSeconds: 0.04, kvCellsUsed: 20, threads: 2, cpus: '0-1', ...change },
 });
 
 const ring = (phase: string, nodes: readonly NodeStatus[], change: Partial<RingStatus> = {}): RingStatus => ({
@@ -30,7 +30,7 @@ const says = (host: string, rings: readonly RingStatus[], journalChange: Partial
     memoryBytes: '0',
     pid: 7,
     addressMissing: '',
-    ...{ memoryAvailableBytes: '0', slicesFreeBytes: '0' },
+    ...{ memoryAvailableBytes: '0', slicesFreeBytes: '0', cpuGroups: [], cpuQuota: 0 },
   };
   const journal = { state: 'open', records: '3', bytes: '28700', reason: '', ...journalChange };
   const status: StatusReply = { agent, rings, journal, cpuSeconds: 0, residentBytes: '90000000' };

@@ -10,6 +10,7 @@ import { Worker } from 'node:worker_threads';
 import { unreachable } from '../protocol/assert.ts';
 import { P4Error, type ErrorCode, type ErrorFacts } from '../protocol/errors.ts';
 import { tokenId } from '../protocol/ids.ts';
+import { cpusText } from '../protocol/inventory.ts';
 import { limits } from '../protocol/limits.ts';
 import {
   stageProtocolVersion,
@@ -164,6 +165,8 @@ export class StageProcess {
       residentBytes: process.memoryUsage.rss(),
       cpuSeconds: (user + system) / 1e6,
       ...this.#state.counters.read(),
+      threads: this.#state.load.threads,
+      cpus: cpusText(this.#state.load.confinement?.cpus ?? []),
     };
   }
 

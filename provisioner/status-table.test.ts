@@ -55,8 +55,8 @@ describe('a status', () => {
     const rows = lines.filter((line) => /^ +\d /.test(line)).map((line) => line.trim().split(/ {2,}/));
     assert.deepEqual(rows, [
       ['1 of 4 sessions open, 1 requests running, 2 finished, 30 tokens emitted'],
-      ['0', 'ant', '0-0', 'loaded', '100', '1.0 MB', '5', '15', '2.00', '20'],
-      ['1', 'bee', '1-1', 'loaded', '101', '1.0 MB', '5', '15', '2.00', '20'],
+      ['0', 'ant', '0-0', 'loaded', '100', '2', '0-1', '1.0 MB', '5', '15', '2.00', '20'],
+      ['1', 'bee', '1-1', 'loaded', '101', '2', '0-1', '1.0 MB', '5', '15', '2.00', '20'],
     ]);
   });
 

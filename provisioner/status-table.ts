@@ -19,8 +19,8 @@ const right = (title: string): Column => ({ title, align: 'right' });
 
 const hostColumns = [left('HOST'), left('ADDRESS'), left('STATE'), right('PID'), right('MEMORY'), left('JOURNAL')];
 const nodeColumns = [
-  ...[right('NODE'), left('HOST'), left('LAYERS'), left('STATE'), right('PID'), right('MEMORY')],
-  ...[right('PREFILLED'), right('DECODED'), right('ms/row'), right('KV CELLS')],
+  ...[right('NODE'), left('HOST'), left('LAYERS'), left('STATE'), right('PID'), right('THREADS'), left('CPUS')],
+  ...[right('MEMORY'), right('PREFILLED'), right('DECODED'), right('ms/row'), right('KV CELLS')],
 ];
 const linkColumns = [
   ...[left('LINK'), left('PEER'), right('FRAMES'), right('SENT')],
@@ -168,6 +168,7 @@ function nodeRow(node: NodeStatus): readonly string[] {
   const rows = Number(node.prefilledRows) + Number(node.decodedRows);
   return [
     ...[String(node.node), node.host, `${node.firstLayer}-${node.lastLayer}`, node.state, pidText(node.pid)],
+    ...[node.threads === 0 ? '' : String(node.threads), node.cpus === '' && node.threads > 0 ? 'any' : node.cpus],
     ...[bytesText(Number(node.residentBytes)), node.prefilledRows, node.decodedRows],
     ...[rows === 0 ? '' : ((node.computeSeconds * 1000) / rows).toFixed(2), String(node.kvCellsUsed)],
   ];

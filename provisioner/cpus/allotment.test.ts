@@ -237,7 +237,7 @@ test('a choice is told with its reasons', () => {
   const written = planOf('host: ant, threads: 2, cpus: 6-7', 'host: ant, threads: 1', 'host: ant, device: { gpu: 0 }');
   assert.deepEqual(text(written, songs), [
     '2 threads on CPUs 6-7 (as the plan says)',
-    '1 thread (as the plan says)',
+    '1 thread on CPUs 4-5 (CPUs chosen: 8 cores, 4 taken, 3 stages)',
     '1 thread (its layers are on a GPU)',
   ]);
   assert.deepEqual(text(planOf('host: ant, threads: 1'), songs), [

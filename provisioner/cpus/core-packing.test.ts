@@ -26,7 +26,7 @@ test('stages lie side by side, each on cores of its own', () => {
 test('a stage stays in one cache where one has room, the tightest one', () => {
   assert.deepEqual(packed(groupsOf([8, 0], [4, 0]), 4), ['8-11']);
   assert.deepEqual(packed(groupsOf([4, 0], [4, 0]), 3, 3), ['0-2', '4-6']);
-  assert.deepEqual(packed(groupsOf([8, 0], [8, 1]), 5, 3, 8), ['0-4', '5-7', '8-15']);
+  assert.deepEqual(packed(groupsOf([8, 0], [8, 1]), 8, 5, 3), ['0-7', '8-12', '13-15']);
 });
 
 test('else in one NUMA node, in as few caches as will do', () => {

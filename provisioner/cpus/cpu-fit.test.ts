@@ -45,9 +45,10 @@ test('only those who compete for the same CPUs are named', () => {
 });
 
 test('who has a choice makes way, over several others', () => {
-  const chain = [claim('a', 2, 0, 1, 2), claim('b', 2, 2, 3, 4), claim('c', 2, 4, 5, 6), claim('d', 2, 0, 1)];
-  assert.deepEqual(told(upTo(7), ...chain), [], 'a and b move up for d and a');
-  assert.deepEqual(told(upTo(7), ...chain, claim('e', 2, 6)), ['e: 6']);
+  const chain = [claim('a', 2, 0, 1, 2), claim('b', 2, 2, 3, 4), claim('c', 2, 4, 5, 6), claim('d', 1, 0)];
+  assert.deepEqual(told(upTo(7), ...chain), [], 'c moves up for b, b for a, a for d');
+  assert.deepEqual(told(upTo(7), ...chain, claim('e', 1, 6)), ['a b c d e: 0 1 2 3 4 5 6']);
+  assert.deepEqual(told(upTo(7), ...chain, claim('e', 2, 6)), ['e: 6'], 'that is too much by itself');
 });
 
 test('CPUs that the machine does not have count for nothing', () => {
@@ -65,7 +66,7 @@ test('whatever the claims are, an overload is one, and none is missed', () => {
     const overloads = overloadsOf(cpus, claims);
     for (const overload of overloads) assert.ok(isTooMuch(overload.claims), show(claims));
     for (const overload of overloads) assert.ok(overload.claims.some(({ threads }) => threads > 1));
-    const subsets = upTo(2 ** claims.length).map((bits) => claims.filter((_claim, index) => (bits >> index) & 1));
+    const subsets = upTo(2 ** claims.length).map((bits) => claims.filter((_claim, index) => ((bits >> index) & 1) === 1));
     if (!subsets.some(isTooMuch)) assert.deepEqual(overloads, [], show(claims));
     const wide = subsets.some((subset) => isTooMuch(subset) && subset.every(({ threads }) => threads > 1));
     if (wide) assert.notDeepEqual(overloads, [], show(claims));
@@ -82,7 +83,7 @@ function isTooMuch(claims: readonly CpuClaim[]): boolean {
 
 /** Whether some of the claims are too much by themselves. */
 const hasLess = (claims: readonly CpuClaim[]): boolean =>
-  upTo(2 ** claims.length - 1).some((bits) => isTooMuch(claims.filter((_claim, index) => (bits >> index) & 1)));
+  upTo(2 ** claims.length - 1).some((bits) => isTooMuch(claims.filter((_claim, index) => ((bits >> index) & 1) === 1)));
 
 const show = (claims: readonly CpuClaim[]): string =>
   claims.map(({ name, threads, cpus }) => `${name} ${threads} on ${[...cpus].join(',')}`).join('; ');

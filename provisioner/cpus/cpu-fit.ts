@@ -27,18 +27,28 @@ export interface Overload {
 
 /** @param cpus what the machine gives to p4; claims for other CPUs count for nothing */
 export function overloadsOf(cpus: readonly number[], claims: readonly CpuClaim[]): readonly Overload[] {
-  const matching = new Matching(cpus, claims);
-  const overloads: Overload[] = [];
-  const told = new Set<CpuClaim>();
-  for (const claim of matching.unmatched) {
-    if (told.has(claim)) continue;
-    const rivals = matching.rivalsOf(claim);
-    if (rivals.every(({ threads }) => threads === 1)) continue;
-    for (const rival of rivals) told.add(rival);
-    const common = cpus.filter((cpu) => rivals.some((rival) => rival.cpus.has(cpu)));
-    overloads.push({ claims: claims.filter((one) => rivals.includes(one)), cpus: common });
+  const overloadOf = (members: readonly CpuClaim[]): Overload => ({
+    claims: claims.filter((claim) => members.includes(claim)),
+    cpus: cpus.filter((cpu) => members.some((member) => member.cpus.has(cpu))),
+  });
+  // One that is too much by itself says nothing about the others.
+  const alone = claims.filter((claim) => claim.threads > 1 && claim.threads > overloadOf([claim]).cpus.length);
+  const rest = claims.filter((claim) => !alone.includes(claim));
+  const matching = new Matching(cpus, rest);
+  const rivalries = matching.unmatched
+    .map((claim) => matching.rivalsOf(claim))
+    .filter((rivals) => rivals.some(({ threads }) => threads > 1));
+  return [...alone.map((claim) => [claim]), ...joined(rivalries)].map(overloadOf);
+}
+
+/** Sets that have a member in common made one. */
+function joined(sets: readonly (readonly CpuClaim[])[]): readonly (readonly CpuClaim[])[] {
+  let all: readonly (readonly CpuClaim[])[] = [];
+  for (const set of sets) {
+    const meets = (other: readonly CpuClaim[]): boolean => other.some((claim) => set.includes(claim));
+    all = [...all.filter((other) => !meets(other)), [...set, ...all.filter(meets).flat()]];
   }
-  return overloads;
+  return all;
 }
 
 /** CPUs that the same claims may use are one kind: only their number matters. */

@@ -42,11 +42,7 @@ export async function openPlan(path: string): Promise<OpenedPlan> {
  * Confirms that a plan fits its model and the fleet's hosts.
  * @throws PLAN_INVALID with every fault
  */
-export function checkPlanFits(
-  { document }: OpenedPlan,
-  shape: ModelShape | null,
-  hosts: readonly HostName[],
-): void {
+export function checkPlanFits({ document }: OpenedPlan, shape: ModelShape | null, hosts: readonly HostName[]): void {
   const faults = [...(shape === null ? [] : layerFaults(document, shape)), ...checkPlanHosts(document, hosts)];
   if (faults.length > 0) throw faultsError('PLAN_INVALID', orderedFaults(faults));
 }

@@ -143,10 +143,7 @@ async function agentAnswers({ opened, fleet }: RingLoadOrder, signal: AbortSigna
   const hosts = ringHosts(opened.plan);
   const isLocal = (host: HostName): boolean => isLocalHost(fleet.address(host));
   const beside = hosts.some(isLocal) ? fleet.hosts.filter((host) => isLocal(host) && !hosts.includes(host)) : [];
-  const [own, others] = await Promise.all([
-    Promise.all(hosts.map(ask)),
-    Promise.allSettled(beside.map(ask)),
-  ]);
+  const [own, others] = await Promise.all([Promise.all(hosts.map(ask)), Promise.allSettled(beside.map(ask))]);
   signal.throwIfAborted();
   return [...own, ...others.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))];
 }
@@ -188,7 +185,9 @@ const stageLimits = (plan: Plan, slices: readonly PlannedSlice[]): readonly Stag
     const limitBytes = confinement?.memoryLimitBytes ?? null;
     if (limitBytes === null) return [];
     const { memory } = present(slices[index], 'each stage has a slice');
-    return [{ node: index, host, memoryBytes: stageDataBytes(memory, { plan, threads: threadsOf(threads) }), limitBytes }];
+    return [
+      { node: index, host, memoryBytes: stageDataBytes(memory, { plan, threads: threadsOf(threads) }), limitBytes },
+    ];
   });
 
 interface NeedParts {

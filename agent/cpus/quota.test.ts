@@ -26,7 +26,10 @@ test('in a container its own root says it', () => {
 
 test('version 1 of control groups says it in two files', () => {
   const cgroup = '4:memory:/box\n3:cpu,cpuacct:/box\n1:name=systemd:/box\n';
-  const limited = { [`${base}/cpu/box/cpu.cfs_quota_us`]: '50000\n', [`${base}/cpu/box/cpu.cfs_period_us`]: '100000\n' };
+  const limited = {
+    [`${base}/cpu/box/cpu.cfs_quota_us`]: '50000\n',
+    [`${base}/cpu/box/cpu.cfs_period_us`]: '100000\n',
+  };
   assert.equal(quotaIn({ '/proc/self/cgroup': cgroup, ...limited }), 0.5);
   const open = { ...limited, [`${base}/cpu/box/cpu.cfs_quota_us`]: '-1\n' };
   assert.equal(quotaIn({ '/proc/self/cgroup': cgroup, ...open }), 0);

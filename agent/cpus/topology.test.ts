@@ -15,7 +15,9 @@ const reader =
   (path) =>
     files[path] ?? '';
 
-const allowed = (list: string): Files => ({ '/proc/self/status': `Name:\tnode\nCpus_allowed:\tff\nCpus_allowed_list:\t${list}\n` });
+const allowed = (list: string): Files => ({
+  '/proc/self/status': `Name:\tnode\nCpus_allowed:\tff\nCpus_allowed_list:\t${list}\n`,
+});
 const cpu = (number: number, files: Files): Files =>
   Object.fromEntries(
     Object.entries(files).map(([name, text]) => [`/sys/devices/system/cpu/cpu${number}/${name}`, `${text}\n`]),

@@ -74,7 +74,10 @@ interface HostFiles {
 function placeOf(cpu: number, { read, nodes, slow }: HostFiles): CpuPlace {
   const own = `${cpuFolder}/cpu${cpu}`;
   // The former name is all that kernels before 5.3 have.
-  const siblings = withItself(cpu, read(`${own}/topology/core_cpus_list`) || read(`${own}/topology/thread_siblings_list`));
+  const siblings = withItself(
+    cpu,
+    read(`${own}/topology/core_cpus_list`) || read(`${own}/topology/thread_siblings_list`),
+  );
   const sharers = lastCacheOf(cpu, own, read);
   const isShared = sharers.some((other) => !siblings.includes(other));
   return {

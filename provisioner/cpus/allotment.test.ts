@@ -19,13 +19,19 @@ function planOf(...stages: readonly string[]): Plan {
   return reading.plan;
 }
 
-/** One group of cores, with so many threads each: CPU c is the thread c / cores of core c % cores. */
-function groupOf(cores: number, change: Partial<CpuGroup> & { readonly threads?: number; readonly from?: number } = {}): CpuGroup {
-  const { threads = 1, from = 0, numaNode = 0, capacity = 1024 } = change;
-  const core = (index: number): readonly number[] =>
-    Array.from({ length: threads }, (_none, thread) => from + index + thread * cores);
-  return { numaNode, capacity, cores: Array.from({ length: cores }, (_none, index) => core(index)) };
+interface GroupChange extends Partial<CpuGroup> {
+  readonly threads?: number;
+  readonly from?: number;
 }
+
+/** One group of cores, with so many threads each: CPU c is the thread c / cores of core c % cores. */
+function groupOf(cores: number, change: GroupChange = {}): CpuGroup {
+  const { threads = 1, from = 0, numaNode = 0, capacity = 1024 } = change;
+  const cpusOf = (core: number): readonly number[] => upTo(threads).map((thread) => from + core + thread * cores);
+  return { numaNode, capacity, cores: upTo(cores).map(cpusOf) };
+}
+
+const upTo = (count: number): readonly number[] => Array.from({ length: count }, (_none, index) => index);
 
 function machine(groups: readonly CpuGroup[] | null, change: Partial<Machine> = {}): Machine {
   const cpuCount = groups === null ? 4 : groups.flatMap(({ cores }) => cores.flat()).length;
@@ -44,7 +50,8 @@ const shares = (plan: Plan, ...machines: readonly Machine[]): readonly string[] 
   assert.deepEqual(shortfalls, []);
   return stages.map(({ threads, cpus }) => (cpus === null ? String(threads) : `${threads} on ${cpusText(cpus)}`));
 };
-const refusals = (plan: Plan, ...machines: readonly Machine[]): readonly string[] => allotCpus(plan, machines).shortfalls;
+const refusals = (plan: Plan, ...machines: readonly Machine[]): readonly string[] =>
+  allotCpus(plan, machines).shortfalls;
 
 const one = planOf('host: ant');
 const two = planOf('host: ant', 'host: ant');
@@ -57,7 +64,10 @@ describe('what a plan leaves open is shared out', () => {
   });
 
   test('what is left over goes to the stage with the most layers', () => {
-    const uneven = { ...two, stages: two.stages.map((stage) => ({ ...stage, layers: { first: 0, last: stage.index } })) };
+    const uneven = {
+      ...two,
+      stages: two.stages.map((stage) => ({ ...stage, layers: { first: 0, last: stage.index } })),
+    };
     assert.deepEqual(shares(uneven, machine([groupOf(8)])), ['3 on 4-6', '4 on 0-3']);
   });
 
@@ -107,7 +117,10 @@ describe('what a plan leaves open is shared out', () => {
 
 describe('what the plan says holds', () => {
   test('threads; their CPUs are chosen where there are enough', () => {
-    assert.deepEqual(shares(planOf('host: ant, threads: 2', 'host: ant'), machine([groupOf(8)])), ['2 on 5-6', '5 on 0-4']);
+    assert.deepEqual(shares(planOf('host: ant, threads: 2', 'host: ant'), machine([groupOf(8)])), [
+      '2 on 5-6',
+      '5 on 0-4',
+    ]);
     assert.deepEqual(shares(planOf('host: ant, threads: 8'), machine([groupOf(8)])), ['8']);
     assert.deepEqual(shares(planOf('host: ant, threads: 8'), machine([groupOf(4, { threads: 2 })])), ['8']);
   });
@@ -118,7 +131,9 @@ describe('what the plan says holds', () => {
   });
 
   test('the threads of a stage that has its CPUs written are as many as their cores', () => {
-    assert.deepEqual(shares(planOf('host: ant, cpus: "0-1,4-5"'), machine([groupOf(4, { threads: 2 })])), ['2 on 0-1,4-5']);
+    assert.deepEqual(shares(planOf('host: ant, cpus: "0-1,4-5"'), machine([groupOf(4, { threads: 2 })])), [
+      '2 on 0-1,4-5',
+    ]);
     const same = planOf('host: ant, cpus: 0-3', 'host: ant, cpus: 0-3');
     assert.deepEqual(shares(same, machine([groupOf(8)])), ['2 on 0-3', '2 on 0-3']);
     const mixed = planOf('host: ant, cpus: 0-3', 'host: ant, cpus: 0-3, threads: 3');

@@ -67,9 +67,12 @@ export const settledPlan = (plan: Plan, allotted: readonly StageCpus[]): Plan =>
   stages: plan.stages.map((stage): StagePlan => {
     const { threads, cpus } = present(allotted[stage.index], 'every stage has its threads');
     const memoryLimitBytes = stage.confinement?.memoryLimitBytes ?? null;
-    const { confinement: _former, ...rest } = stage;
-    if (cpus === null && memoryLimitBytes === null) return { ...rest, threads };
-    return { ...rest, threads, confinement: { cpus, memoryLimitBytes } };
+    const { index, host, layers, device } = stage;
+    const isConfined = cpus !== null || memoryLimitBytes !== null;
+    return {
+      ...{ index, host, layers, device, threads },
+      ...(isConfined ? { confinement: { cpus, memoryLimitBytes } } : {}),
+    };
   }),
 });
 
@@ -122,4 +125,3 @@ function originOf(stage: StagePlan, hasSet: boolean, room: MachineRoom): CpuOrig
     room,
   };
 }
-

@@ -44,7 +44,16 @@ test('too few cores for all are none for anyone', () => {
 });
 
 test('a core is taken with all its threads', () => {
-  const groups = [{ numaNode: 0, capacity: 1024, cores: [[0, 2], [1, 3]] }];
+  const groups = [
+    {
+      numaNode: 0,
+      capacity: 1024,
+      cores: [
+        [0, 2],
+        [1, 3],
+      ],
+    },
+  ];
   assert.deepEqual(packed(groups, 1, 1), ['0,2', '1,3']);
 });
 

@@ -10,10 +10,7 @@ import type { Core, CpuGroup } from '../../protocol/cpu-topology.ts';
  * @param wishes how many cores each stage wants, at least one
  * @returns the cores of each, in the order of the wishes; `null` where there are not enough
  */
-export function packCores(
-  groups: readonly CpuGroup[],
-  wishes: readonly number[],
-): readonly (readonly Core[])[] | null {
+export function packCores(groups: readonly CpuGroup[], wishes: readonly number[]): readonly (readonly Core[])[] | null {
   const free = groups.map((group) => ({ ...group, cores: [...group.cores] }));
   const packed = new Map<number, readonly Core[]>();
   // The largest first: the others still fit into what it leaves.
@@ -34,7 +31,13 @@ function take(free: readonly FreeGroup[], wanted: number): readonly Core[] | nul
   const nodes = [...new Set(free.map(({ numaNode }) => numaNode))].map((node) =>
     free.filter(({ numaNode }) => numaNode === node),
   );
-  const place = tightest(free.map((group) => [group]), wanted) ?? tightest(nodes, wanted) ?? free;
+  const place =
+    tightest(
+      free.map((group) => [group]),
+      wanted,
+    ) ??
+    tightest(nodes, wanted) ??
+    free;
   if (coresIn(place) < wanted) return null;
   const taken: Core[] = [];
   // As few groups as will do: the fullest first. Sorting keeps the order of equals.

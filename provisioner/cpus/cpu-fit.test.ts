@@ -66,7 +66,9 @@ test('whatever the claims are, an overload is one, and none is missed', () => {
     const overloads = overloadsOf(cpus, claims);
     for (const overload of overloads) assert.ok(isTooMuch(overload.claims), show(claims));
     for (const overload of overloads) assert.ok(overload.claims.some(({ threads }) => threads > 1));
-    const subsets = upTo(2 ** claims.length).map((bits) => claims.filter((_claim, index) => ((bits >> index) & 1) === 1));
+    const subsets = upTo(2 ** claims.length).map((bits) =>
+      claims.filter((_claim, index) => ((bits >> index) & 1) === 1),
+    );
     if (!subsets.some(isTooMuch)) assert.deepEqual(overloads, [], show(claims));
     const wide = subsets.some((subset) => isTooMuch(subset) && subset.every(({ threads }) => threads > 1));
     if (wide) assert.notDeepEqual(overloads, [], show(claims));

@@ -62,4 +62,3 @@ function sharedSets(
 }
 
 const rangesOfCores = (cores: readonly Core[]): readonly CpuRange[] => rangesOfCpus(cores.flat());
-

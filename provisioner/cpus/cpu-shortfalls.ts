@@ -36,7 +36,9 @@ export function cpuShortfalls(
   const judged = claims.filter((claim) => !strange.includes(claim));
   const overloads = overloadsOf(cpus, judged);
   const sentences = [
-    ...strange.map((claim) => `${claim.name} is to keep to CPUs ${listed(claim.cpus)}, and p4 has ${listed(cpus)} there`),
+    ...strange.map(
+      (claim) => `${claim.name} is to keep to CPUs ${listed(claim.cpus)}, and p4 has ${listed(cpus)} there`,
+    ),
     ...overloads.map((overload) => overloadText(overload, cpus.length)),
     ...(overloads.length === 0 ? quotaShortfalls(machine, judged) : []),
   ];

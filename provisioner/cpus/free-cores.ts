@@ -43,4 +43,5 @@ export const flatGroup = (cpuCount: number): CpuGroup => ({
   cores: Array.from({ length: cpuCount }, (_none, cpu) => [cpu]),
 });
 
-export const coresIn = (groups: readonly CpuGroup[]): number => groups.reduce((sum, { cores }) => sum + cores.length, 0);
+export const coresIn = (groups: readonly CpuGroup[]): number =>
+  groups.reduce((sum, { cores }) => sum + cores.length, 0);

@@ -75,4 +75,3 @@ function shareOfSet(
   const share = Math.floor((cores.among(set) - fixed) / sharers);
   return Math.min(limits.stageThreads, Math.max(1, share));
 }
-

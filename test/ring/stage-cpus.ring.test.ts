@@ -23,9 +23,7 @@ const loaded: LoadedRing[] = [];
 before(async () => {
   agents = await LocalAgents.start(2);
   const { cpuGroups, cores } = await agents.fleet.describe(hostName('local'), new AbortController().signal);
-  cpus = cpuGroups
-    .flatMap((group) => group.cores.flatMap(numbersIn))
-    .toSorted((one, other) => one - other);
+  cpus = cpuGroups.flatMap((group) => group.cores.flatMap(numbersIn)).toSorted((one, other) => one - other);
   assert.equal(cpus.length, cores);
 });
 after(async () => {

@@ -6,6 +6,7 @@ import { requestId, sessionId, slotIndex, tokenId } from '../../protocol/ids.ts'
 import { limits } from '../../protocol/limits.ts';
 import { defaultSampling } from '../../protocol/sampling.ts';
 import { firstTurns, historyOf, marksOf, type HeadState, type SessionState } from './head-state.ts';
+import { IdMap } from './id-map.ts';
 import { observed, unknownPace, type Pace } from './pace.ts';
 import { schedule, type FrameDraft } from './schedule.ts';
 import { emptyAssembly } from './text-assembly.ts';
@@ -74,7 +75,7 @@ function drawn(head: HeadState, ...ids: readonly number[]): HeadState {
     const history = historyOf([...session.history.tokens, tokenId(0)]);
     sessions.set(session.id, { ...session, history });
   }
-  return { ...head, requests, sessions };
+  return { ...head, requests: IdMap.of(requests), sessions: IdMap.of(sessions) };
 }
 
 suite('the schedule', () => {

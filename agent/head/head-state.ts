@@ -153,10 +153,7 @@ export const shortenedHistory = (history: TokenHistory, length: number): TokenHi
  */
 
 type HeadChange = Partial<
-  Pick<
-    HeadState,
-    'sessions' | 'requests' | 'outbox' | 'framesInFlight' | 'framesSent' | 'turns' | 'pace' | 'emitted'
-  >
+  Pick<HeadState, 'sessions' | 'requests' | 'outbox' | 'framesInFlight' | 'framesSent' | 'turns' | 'pace' | 'emitted'>
 >;
 
 /** The same head but for what `change` holds. */

@@ -45,8 +45,8 @@ function headWith(sessions: readonly Session[], more: Partial<HeadState> = {}): 
     ...{ contextTokens: 4096, decode: 'fast', slots: states.map(({ id }) => id), queue: [] },
     vocabulary: { size: 8, piece: () => new Uint8Array(0), endsGeneration: () => false },
     ...{ nextSession: sessionId(99), nextRequest: requestId(99) },
-    sessions: new Map(states.map((state) => [state.id, state])),
-    requests: new Map(requests.map((request) => [request.id, request])),
+    sessions: IdMap.of(states.map((state) => [state.id, state])),
+    requests: IdMap.of(requests.map((request) => [request.id, request])),
     ...{ outbox: [], framesInFlight: 0, framesSent: 0, stages: 2, turns: firstTurns, pace, finished: 0, emitted: 0 },
     ...more,
   };

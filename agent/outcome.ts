@@ -3,7 +3,8 @@ import { P4Error } from '../protocol/errors.ts';
 import type { Generation, HostName, LoadId, RingName } from '../protocol/ids.ts';
 import type { CallId, CallReply } from './calls.ts';
 import type { Effect } from './effects.ts';
-import { withEntry, withoutEntry } from './head/head-state.ts';
+import type { HeadState } from './head/head-state.ts';
+import { withEntry, withoutEntry } from './map-entries.ts';
 import { isHead, type AgentState, type LiveRing, type RingPhase, type RingState } from './state.ts';
 import type { Step } from './step.ts';
 
@@ -21,6 +22,29 @@ export const refused = (state: AgentState, call: CallId, error: P4Error): Step =
 export const withRing = (state: AgentState, ring: RingState): AgentState => ({
   ...state,
   rings: withEntry(state.rings, ring.ring, ring),
+});
+
+/** `withRing` for what every token changes: written out, as in `head-state.ts`. */
+export const withHead = (state: AgentState, ring: LiveRing, head: HeadState): AgentState => ({
+  host: state.host,
+  rings: withEntry(state.rings, ring.ring, {
+    kind: 'live',
+    ring: ring.ring,
+    load: ring.load,
+    generation: ring.generation,
+    planDigest: ring.planDigest,
+    generationDigest: ring.generationDigest,
+    plan: ring.plan,
+    placements: ring.placements,
+    phase: ring.phase,
+    suspension: ring.suspension,
+    nodes: ring.nodes,
+    links: ring.links,
+    memory: ring.memory,
+    head,
+  }),
+  nextIncarnation: state.nextIncarnation,
+  nextSuspension: state.nextSuspension,
 });
 
 export const withoutRing = (state: AgentState, ring: RingName): AgentState => ({

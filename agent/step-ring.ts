@@ -6,13 +6,23 @@ import type { NodeIndex } from '../protocol/ids.ts';
 import type { CallId } from './calls.ts';
 import type { Effect } from './effects.ts';
 import { followed, unchangedHead, type HeadStep, type LoadAddress } from './head/head-step.ts';
-import type { HeadState } from './head/head-state.ts';
+import { changedHead, type HeadState } from './head/head-state.ts';
 import { recoveredHead } from './head/recovery.ts';
 import { observed } from './head/pace.ts';
 import { drawn, failed, settled } from './head/requests.ts';
 import { schedule } from './head/schedule.ts';
 import type { Input } from './inputs.ts';
-import { addressedRing, headMissing, refused, replied, replyTo, ringOfLoad, unchanged, withRing } from './outcome.ts';
+import {
+  addressedRing,
+  headMissing,
+  refused,
+  replied,
+  replyTo,
+  ringOfLoad,
+  unchanged,
+  withHead,
+  withRing,
+} from './outcome.ts';
 import type { AgentState, LiveRing, Suspension } from './state.ts';
 import { suspend } from './step-suspension.ts';
 import type { Step } from './step.ts';
@@ -73,7 +83,7 @@ export function returned(state: AgentState, input: Extract<Input, { kind: 'retur
   const at: LoadAddress = { ring: ring.ring, load: ring.load };
   const stranger = strangeReceipt(ring, input.items);
   if (stranger !== null) return stopStranger(state, ring, { node: stranger, atMs: input.atMs });
-  let headStep = unchangedHead({ ...ring.head, pace: observed(ring.head.pace, input.slowest) });
+  let headStep = unchangedHead(changedHead(ring.head, { pace: observed(ring.head.pace, input.slowest) }));
   let live = ring;
   for (const item of input.items) {
     if (item.kind === 'probe') {
@@ -150,15 +160,16 @@ function stopStranger(
 export function frameFinished(state: AgentState, input: Extract<Input, { kind: 'frame-finished' }>): Step {
   const ring = ringOfLoad(state, input);
   if (ring === null || ring.head === null || ring.head.framesInFlight === 0) return unchanged(state);
-  const head = { ...ring.head, framesInFlight: ring.head.framesInFlight - 1 };
+  const head = changedHead(ring.head, { framesInFlight: ring.head.framesInFlight - 1 });
   return pumped(state, ring, unchangedHead(head));
 }
 
 /** Takes a head's decision into the state and sends what can go round now: nothing before the ring is ready. */
 export function pumped(state: AgentState, ring: LiveRing, { head, records, effects }: HeadStep): Step {
-  if (ring.phase.kind !== 'ready') return { state: withRing(state, { ...ring, head }), records, effects };
+  if (ring.phase.kind !== 'ready') return { state: withHead(state, ring, head), records, effects };
   const { head: fed, frames } = schedule(head);
+  if (frames.length === 0) return { state: withHead(state, ring, fed), records, effects };
   const { ring: name, load } = ring;
   const sends = frames.map(({ items, tokens }): Effect => ({ kind: 'send-frame', ring: name, load, items, tokens }));
-  return { state: withRing(state, { ...ring, head: fed }), records, effects: [...sends, ...effects] };
+  return { state: withHead(state, ring, fed), records, effects: [...sends, ...effects] };
 }

@@ -3,7 +3,7 @@ import type { P4Error } from '../protocol/errors.ts';
 import type { NodeIndex } from '../protocol/ids.ts';
 import type { CallId } from './calls.ts';
 import type { Effect } from './effects.ts';
-import { withEntry } from './head/head-state.ts';
+import { withEntry } from './map-entries.ts';
 import { abandonedRequests, headOf, restoredTexts } from './head/recovery.ts';
 import { loseHead } from './head/sessions.ts';
 import type { HeadStep } from './head/head-step.ts';

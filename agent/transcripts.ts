@@ -32,7 +32,7 @@ interface Transcript {
   readonly of: RequestAddress;
   readonly tokens: TranscriptToken[];
   end: RequestEnd | null;
-  readonly readers: Set<() => void>;
+  readonly readers: Set<Reader>;
 }
 
 export class Transcripts {
@@ -84,20 +84,25 @@ export class Transcripts {
   /** Tokens from index `from` on, inclusive, as they come, then the end; stops early when `signal` aborts. */
   async *read(of: RequestAddress, from: number, signal: AbortSignal): AsyncGenerator<TranscriptEvent> {
     const transcript = present(this.#transcripts.get(keyOf(of.load, of.request)), 'the reader looked first');
-    let told: Pause | null = null;
-    for (let next = from; !signal.aborted;) {
-      const token = transcript.tokens[next];
-      const pause = this.#pauseOf(of.load);
-      if (token !== undefined) {
-        next++;
-        yield { kind: 'token', token };
-      } else if (transcript.end !== null) {
-        yield { kind: 'end', end: transcript.end };
-        return;
-      } else if (pause !== told) {
-        told = pause;
-        yield pause === null ? { kind: 'resumed' } : { kind: 'paused', pause };
-      } else await changed(transcript, signal);
+    const reader = new Reader(transcript, signal);
+    try {
+      let told: Pause | null = null;
+      for (let next = from; !signal.aborted;) {
+        const token = transcript.tokens[next];
+        const pause = this.#pauseOf(of.load);
+        if (token !== undefined) {
+          next++;
+          yield { kind: 'token', token };
+        } else if (transcript.end !== null) {
+          yield { kind: 'end', end: transcript.end };
+          return;
+        } else if (pause !== told) {
+          told = pause;
+          yield pause === null ? { kind: 'resumed' } : { kind: 'paused', pause };
+        } else await reader.changed();
+      }
+    } finally {
+      reader.leave();
     }
   }
 
@@ -122,19 +127,36 @@ export class Transcripts {
 const keyOf = (load: LoadId, request: RequestId): string => `${load}.${request}`;
 
 function wake(transcript: Transcript): void {
-  const readers = [...transcript.readers];
-  transcript.readers.clear();
-  for (const reader of readers) reader();
+  for (const reader of transcript.readers) reader.wake();
 }
 
-function changed(transcript: Transcript, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      transcript.readers.delete(done);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    transcript.readers.add(done);
-    signal.addEventListener('abort', done);
-  });
+/** Listens once for as long as it reads, not anew for each token. */
+class Reader {
+  readonly #transcript: Transcript;
+  readonly #signal: AbortSignal;
+  #wake: (() => void) | null = null;
+
+  constructor(transcript: Transcript, signal: AbortSignal) {
+    this.#transcript = transcript;
+    this.#signal = signal;
+    transcript.readers.add(this);
+    signal.addEventListener('abort', this.wake);
+  }
+
+  /** Resolves with the next change of the transcript or of what it waits for, or when the signal aborts. */
+  changed(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  readonly wake = (): void => {
+    this.#wake?.();
+    this.#wake = null;
+  };
+
+  leave(): void {
+    this.#transcript.readers.delete(this);
+    this.#signal.removeEventListener('abort', this.wake);
+  }
 }

@@ -15,6 +15,7 @@ import {
   type SessionState,
 } from './head-state.ts';
 import { followed, unchangedHead, type HeadStep, type LoadAddress } from './head-step.ts';
+import { IdMap } from './id-map.ts';
 import { endedRows, type HeadMemory } from './memory.ts';
 import { unknownPace } from './pace.ts';
 import { endRequest } from './requests.ts';
@@ -27,10 +28,23 @@ export function headOf(plan: Plan, vocabulary: Vocabulary, memory: HeadMemory): 
   const slots: HeadState['slots'][number][] = Array.from({ length: plan.sessions }, () => null);
   for (const session of sessions.values()) slots[session.slot] = session.id;
   return {
-    ...{ contextTokens: plan.contextTokens, decode: plan.decode, vocabulary },
-    ...{ nextSession, nextRequest, slots, queue: [], sessions, requests },
-    ...{ outbox: [], framesInFlight: 0, framesSent: 0, stages: plan.stages.length, turns: firstTurns },
-    ...{ pace: unknownPace, finished, emitted },
+    contextTokens: plan.contextTokens,
+    decode: plan.decode,
+    vocabulary,
+    nextSession,
+    nextRequest,
+    slots,
+    queue: [],
+    sessions: IdMap.of(sessions),
+    requests: IdMap.of(requests),
+    outbox: [],
+    framesInFlight: 0,
+    stages: plan.stages.length,
+    framesSent: 0,
+    turns: firstTurns,
+    pace: unknownPace,
+    finished,
+    emitted,
   };
 }
 
@@ -53,7 +67,7 @@ function restoredText(head: HeadState, at: LoadAddress, request: RunningRequest)
     assembly = added.assembly;
     effects.push({ kind: 'publish-token', of, index, token, text: added.released });
   }
-  const requests = new Map(head.requests).set(request.id, { ...request, assembly });
+  const requests = head.requests.with(request.id, { ...request, assembly });
   return { head: { ...head, requests }, records: [], effects };
 }
 
@@ -72,7 +86,7 @@ export function suspendedHead(head: HeadState): HeadState {
   for (const request of head.requests.values()) {
     requests.set(request.id, request.kind === 'running' ? { ...request, sampledBy: null } : request);
   }
-  return { ...head, sessions, requests, outbox: [], framesInFlight: 0 };
+  return { ...head, sessions: IdMap.of(sessions), requests: IdMap.of(requests), outbox: [], framesInFlight: 0 };
 }
 
 /** Rows whose draws have come home, and with them all rows before. */

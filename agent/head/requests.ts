@@ -10,18 +10,19 @@ import {
   type Receipt,
   type TokenItem,
 } from '../../protocol/hop-items.ts';
-import { requestId, type RequestId, type SessionId } from '../../protocol/ids.ts';
+import { requestId, type SessionId } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import type { CallId } from '../calls.ts';
 import type { RequestAddress, Submission } from '../inputs.ts';
 import type { KeptReceipt } from '../records.ts';
 import {
   appendTokens,
+  changedHead,
+  changedRequest,
+  changedSession,
   historyOf,
   shortenedHistory,
   shortenedMarks,
-  withEntry,
-  withoutEntry,
   type EndingRequest,
   type HeadState,
   type RunningRequest,
@@ -68,8 +69,8 @@ export function submit(head: HeadState, at: LoadAddress, order: SubmitOrder): He
     head: {
       ...head,
       nextRequest: requestId(request + 1),
-      sessions: withEntry(head.sessions, session.id, { ...session, history, rows, request }),
-      requests: withEntry(head.requests, request, running),
+      sessions: head.sessions.with(session.id, { ...session, history, rows, request }),
+      requests: head.requests.with(request, running),
       outbox: [
         ...head.outbox,
         {
@@ -135,23 +136,19 @@ export function drawn(head: HeadState, at: LoadAddress, item: TokenItem): HeadSt
   const ends = head.vocabulary.endsGeneration(item.token) && !request.ignoreEnd;
   const step = addPiece(request.assembly, head.vocabulary.piece(item.token), request.stopStrings);
   const history = appendTokens(session.history, [item.token]);
-  const now: RunningRequest = { ...request, emitted: index + 1, assembly: step.assembly, sampledBy: null };
-  const grown: HeadState = {
-    ...head,
+  const now = changedRequest(request, { emitted: index + 1, assembly: step.assembly, sampledBy: null });
+  const grown = changedHead(head, {
     emitted: head.emitted + 1,
-    sessions: withEntry(head.sessions, session.id, { ...session, history }),
-    requests: withEntry(head.requests, request.id, now),
-  };
-  const of: RequestAddress = { ...at, session: session.id, request: request.id };
+    sessions: head.sessions.with(session.id, changedSession(session, { history })),
+    requests: head.requests.with(request.id, now),
+  });
+  const { ring, load } = at;
+  const of: RequestAddress = { ring, load, session: session.id, request: request.id };
   const alone = session.rows.alone[session.rows.length - 1] === true;
   const told: HeadStep = {
     head: grown,
     records: [
-      {
-        kind: 'token-emitted',
-        ...{ load: at.load, session: session.id, request: request.id },
-        ...{ index, token: item.token, alone },
-      },
+      { kind: 'token-emitted', load, session: session.id, request: request.id, index, token: item.token, alone },
     ],
     effects: [{ kind: 'publish-token', of, index, token: item.token, text: step.released }],
   };
@@ -198,7 +195,7 @@ function cutBack(head: HeadState, { session: id, began, fedAgain }: RunningReque
   const length = fedAgain || session.sentRows < began.rows ? 0 : began.rows;
   return {
     ...head,
-    sessions: withEntry(head.sessions, id, { ...session, history, rows, sentRows: length }),
+    sessions: head.sessions.with(id, { ...session, history, rows, sentRows: length }),
     outbox: [...head.outbox, { kind: 'truncate', session: id, slot: session.slot, length }],
   };
 }
@@ -211,7 +208,7 @@ export function endRequest(
 ): HeadStep {
   const { id, session, promptTokens, emitted, began } = request;
   const holder = present(head.sessions.get(session), 'a running request has its session');
-  const sessions = withEntry(head.sessions, session, { ...holder, request: null });
+  const sessions = head.sessions.with(session, { ...holder, request: null });
   const alone = holder.rows.alone[holder.rows.length - 1] === true;
   const held = { heldTokens: holder.history.length, heldRows: holder.rows.length, alone };
   const ran = endedRows({ promptTokens, reused: began.rows, rows: held.heldRows });
@@ -221,7 +218,7 @@ export function endRequest(
     head: {
       ...head,
       sessions,
-      requests: withEntry(head.requests, id, ending),
+      requests: head.requests.with(id, ending),
       outbox: [...head.outbox, { kind: 'end', session, request: id, receipts: [], ran: null }],
     },
     records: [
@@ -255,7 +252,7 @@ export function settle(
 ): HeadStep {
   const { id, session, promptTokens, emitted, reason } = request;
   const receipts = homeward.map(kept);
-  const requests = withEntry(head.requests, id, {
+  const requests = head.requests.with(id, {
     kind: 'settled',
     ...{ id, session, promptTokens, emitted, reason, receipts },
   });
@@ -268,9 +265,7 @@ export function settle(
 
 function forgetOldest(requests: HeadState['requests']): HeadState['requests'] {
   if (requests.size <= limits.keptRequests) return requests;
-  for (const [id, request] of requests)
-    if (request.kind === 'settled')
-      return withoutEntry<RequestId, typeof request | RunningRequest | EndingRequest>(requests, id);
+  for (const [id, request] of requests) if (request.kind === 'settled') return requests.without(id);
   return requests;
 }
 

@@ -6,6 +6,7 @@ import { requestId, sessionId, slotIndex, tokenId } from '../../protocol/ids.ts'
 import { limits } from '../../protocol/limits.ts';
 import { defaultSampling } from '../../protocol/sampling.ts';
 import { firstTurns, historyOf, marksOf, type HeadState, type SessionState } from './head-state.ts';
+import { IdMap } from './id-map.ts';
 import { observed, unknownPace, type Pace } from './pace.ts';
 import { schedule, type FrameDraft } from './schedule.ts';
 import { emptyAssembly } from './text-assembly.ts';
@@ -44,8 +45,8 @@ function headWith(sessions: readonly Session[], more: Partial<HeadState> = {}): 
     ...{ contextTokens: 4096, decode: 'fast', slots: states.map(({ id }) => id), queue: [] },
     vocabulary: { size: 8, piece: () => new Uint8Array(0), endsGeneration: () => false },
     ...{ nextSession: sessionId(99), nextRequest: requestId(99) },
-    sessions: new Map(states.map((state) => [state.id, state])),
-    requests: new Map(requests.map((request) => [request.id, request])),
+    sessions: IdMap.of(states.map((state) => [state.id, state])),
+    requests: IdMap.of(requests.map((request) => [request.id, request])),
     ...{ outbox: [], framesInFlight: 0, framesSent: 0, stages: 2, turns: firstTurns, pace, finished: 0, emitted: 0 },
     ...more,
   };
@@ -74,7 +75,7 @@ function drawn(head: HeadState, ...ids: readonly number[]): HeadState {
     const history = historyOf([...session.history.tokens, tokenId(0)]);
     sessions.set(session.id, { ...session, history });
   }
-  return { ...head, requests, sessions };
+  return { ...head, requests: IdMap.of(requests), sessions: IdMap.of(sessions) };
 }
 
 suite('the schedule', () => {

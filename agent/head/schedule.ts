@@ -18,7 +18,16 @@
 import type { HopItem, RowsItem } from '../../protocol/hop-items.ts';
 import type { SessionId, TokenId } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
-import { appendMarks, type HeadState, type RunningRequest, type SessionState, type TurnKind } from './head-state.ts';
+import {
+  appendMarks,
+  changedHead,
+  changedRequest,
+  changedSession,
+  type HeadState,
+  type RunningRequest,
+  type SessionState,
+  type TurnKind,
+} from './head-state.ts';
 import { chunkRows, chunkRowsBeside, grouping } from './pace.ts';
 
 /** `tokens`: one for each row of `items`, in order. */
@@ -182,17 +191,18 @@ function fed(head: HeadState, feeds: readonly Feed[], itemsSent: number): HeadSt
   const outbox = itemsSent === head.outbox.length ? [] : head.outbox.slice(itemsSent);
   const framesSent = head.framesSent + 1;
   const isLone = feeds.length === 1 && feeds[0]?.rowCount === 1 && head.decode === 'fast';
-  const sessions = new Map(head.sessions);
-  const requests = new Map(head.requests);
-  const last = { ...head.turns.last };
+  let { sessions, requests } = head;
+  const { decode, prompt, alone } = head.turns.last;
+  const last: Record<TurnKind, SessionId | null> = { decode, prompt, alone };
   for (const { kind, session, request, rowCount, again } of feeds) {
     const sentRows = session.sentRows + rowCount;
     const rows = again ? session.rows : appendMarks(session.rows, rowCount, isLone);
-    sessions.set(session.id, { ...session, rows, sentRows });
+    sessions = sessions.with(session.id, changedSession(session, { rows, sentRows }));
     const sampledBy = sentRows === session.history.length ? framesSent : null;
-    requests.set(request.id, { ...request, sampledBy, fedAgain: request.fedAgain || again });
+    requests = requests.with(request.id, changedRequest(request, { sampledBy, fedAgain: request.fedAgain || again }));
     last[kind] = session.id;
   }
   const turns = { last, kind: feeds.at(-1)?.kind ?? head.turns.kind };
-  return { ...head, outbox, framesSent, framesInFlight: head.framesInFlight + 1, sessions, requests, turns };
+  const framesInFlight = head.framesInFlight + 1;
+  return changedHead(head, { outbox, framesSent, framesInFlight, sessions, requests, turns });
 }

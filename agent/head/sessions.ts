@@ -5,7 +5,7 @@ import { sessionId, slotIndex, type RequestId, type SessionId } from '../../prot
 import { limits } from '../../protocol/limits.ts';
 import type { CallId, CallReply } from '../calls.ts';
 import type { Effect } from '../effects.ts';
-import { historyOf, marksOf, withEntry, withoutEntry, type HeadState, type RequestState } from './head-state.ts';
+import { historyOf, marksOf, type HeadState, type RequestState } from './head-state.ts';
 import { followed, repliedHead, unchangedHead, type HeadStep, type LoadAddress } from './head-step.ts';
 import { endRequest, settle, stalledRing } from './requests.ts';
 
@@ -51,7 +51,7 @@ function opened(
       ...head,
       nextSession: sessionId(session + 1),
       slots: head.slots.with(free, session),
-      sessions: withEntry(head.sessions, session, {
+      sessions: head.sessions.with(session, {
         id: session,
         slot,
         history: historyOf([]),
@@ -92,7 +92,7 @@ export function closeSession(head: HeadState, at: LoadAddress, session: SessionI
     head: {
       ...ended.head,
       slots: ended.head.slots.with(slot, null),
-      sessions: withoutEntry(ended.head.sessions, session),
+      sessions: ended.head.sessions.without(session),
       outbox: [...ended.head.outbox, { kind: 'close', session, slot }],
     },
     records: [{ kind: 'session-closed', load: at.load, session }],

@@ -94,8 +94,8 @@ export class PreparedStatement {
     this.#statement = statement;
   }
 
-  async run(...values: readonly SqliteValue[]): Promise<void> {
-    await settled((finished) => this.#statement.run(...values, finished));
+  run(...values: readonly SqliteValue[]): Promise<unknown> {
+    return settled((finished) => this.#statement.run(...values, finished));
   }
 
   /** The first column of the first row; `null` where there is none. Reads to the end, so it holds no read lock. */

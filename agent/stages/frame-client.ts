@@ -1,4 +1,8 @@
-/** The agent's end of a stage's data socket: hop frames out, hop frames back, in order. */
+/**
+ * The agent's end of a stage's data socket: hop frames out, hop frames back, in order.
+ *
+ * What comes is read into one buffer that is used again: a stream's events would cost a new one of 64 KiB for each read.
+ */
 import type { Socket } from 'node:net';
 
 import { P4Error } from '../../protocol/errors.ts';
@@ -30,10 +34,20 @@ export class FrameClient {
    *   does not answer
    */
   static async open(path: string, hello: DataHello, events: FrameEvents): Promise<FrameClient> {
-    const attempt = await connectOnce(path);
+    // The stage says nothing before it is greeted.
+    let take: (chunk: Uint8Array) => void = () => undefined;
+    const attempt = await connectOnce(path, {
+      buffer: Buffer.allocUnsafeSlow(readBytes),
+      callback: (count, buffer) => {
+        take(buffer.subarray(0, count));
+        return true;
+      },
+    });
     if (attempt.kind === 'failed') throw lost(attempt.cause.message, attempt.cause);
     const client = new FrameClient(attempt.socket, events);
-    await client.#greet(hello);
+    await client.#greet(hello, (reader) => {
+      take = reader;
+    });
     return client;
   }
 
@@ -47,7 +61,8 @@ export class FrameClient {
     this.#socket.destroy();
   }
 
-  #greet(hello: DataHello): Promise<void> {
+  /** @param onReader given what takes what comes from now on */
+  #greet(hello: DataHello, onReader: (take: (chunk: Uint8Array) => void) => void): Promise<void> {
     const socket = this.#socket;
     const reader = new LengthPrefixReader(limits.frameBytes);
     return new Promise((resolve, reject) => {
@@ -73,7 +88,7 @@ export class FrameClient {
       socket.setTimeout(limits.stageAnswerMs, () => {
         fail(lost(`no answer within ${limits.stageAnswerMs} ms`));
       });
-      socket.on('data', (chunk: Buffer) => {
+      onReader((chunk) => {
         try {
           for (const message of reader.push(chunk)) take(message);
         } catch (error) {
@@ -97,5 +112,8 @@ export class FrameClient {
     this.#events.lost(error);
   }
 }
+
+/** As much as the socket holds at most, about; a frame of a prompt takes several reads. */
+const readBytes = 64 * 1024;
 
 const lost = (reason: string, cause?: unknown): P4Error => new P4Error('STAGE_LOST', { socket: 'data', reason }, cause);

@@ -11,9 +11,12 @@ import { openJournal, type Journal } from './journal/journal.ts';
 import { Leases } from './leases.ts';
 import { LoadWatch } from './load-watch.ts';
 import type { Log } from './log.ts';
+import { JournalMeter } from './metrics/journal-meter.ts';
+import { Metrics } from './metrics/metrics.ts';
 import { PendingCalls } from './pending-calls.ts';
+import { readinessOf } from './readiness.ts';
 import { Rings } from './rings.ts';
-import { startServer, type RpcServer } from './rpc/server.ts';
+import { startServer, type RpcServer, type ServerOptions } from './rpc/server.ts';
 import { operatorService } from './services/operator-service.ts';
 import { outerService } from './services/outer-service.ts';
 import { sliceService } from './services/slice-service.ts';
@@ -39,6 +42,8 @@ export interface AgentOptions {
 
 export interface Agent {
   readonly listen: readonly NetAddress[];
+  /** Where its metrics are on loopback, `null` where they are not. */
+  readonly metrics: NetAddress | null;
   /** What it does at the moment, on one line, for people. */
   readonly summary: () => string;
   /** Ends streams, ends or leaves stages, makes the journal whole and closes it. */
@@ -48,16 +53,20 @@ export interface Agent {
 /** @throws what the journal (J1, J5) or the server refuse to open with; then nothing is left open */
 export async function startAgent(options: AgentOptions): Promise<Agent> {
   const { stateFolder: folder, journalLimitBytes: limitBytes } = options.config;
-  const journal = await openJournal({ folder, limitBytes });
+  const journalMeter = options.config.metrics === undefined ? null : new JournalMeter();
+  const journal = await openJournal({ folder, limitBytes, ...(journalMeter === null ? {} : { watch: journalMeter }) });
+  const metrics = journalMeter === null ? null : new Metrics({ ...options, journal, journalMeter });
   try {
     const launcher = launcherOf(options);
-    const parts = await assemble(options, { journal, launcher });
+    const parts = await assemble(options, { journal, launcher, metrics });
     return {
       listen: parts.server.listen,
+      metrics: metrics?.plain ?? null,
       summary: () => summaryOf(parts.shell.state),
-      stop: () => stop(parts, { journal, launcher, runtimeFolder: options.config.runtimeFolder }),
+      stop: () => stop(parts, { journal, launcher, metrics, runtimeFolder: options.config.runtimeFolder }),
     };
   } catch (error) {
+    metrics?.stop();
     await journal.close();
     throw error;
   }
@@ -88,9 +97,14 @@ interface Parts {
 interface Foundation {
   readonly journal: Journal;
   readonly launcher: StageLauncher;
+  /** `null` where nothing is counted. */
+  readonly metrics: Metrics | null;
 }
 
-async function assemble({ config, tls, log }: AgentOptions, { journal, launcher }: Foundation): Promise<Parts> {
+async function assemble(
+  { config, tls, log }: AgentOptions,
+  { journal, launcher, metrics }: Foundation,
+): Promise<Parts> {
   const { host } = config;
   const calls = new PendingCalls();
   const transcripts = new Transcripts();
@@ -109,6 +123,7 @@ async function assemble({ config, tls, log }: AgentOptions, { journal, launcher 
     trail: (hop) => {
       journal.trail(hop);
     },
+    meters: metrics?.meters.rings ?? null,
   });
   const stages = new Stages({ config, launcher, rings, watch, state, dispatch, log });
   const shell = new Shell({
@@ -117,14 +132,38 @@ async function assemble({ config, tls, log }: AgentOptions, { journal, launcher 
     runners: effectRunners({ calls, transcripts, leases, rings, stages, dispatch }),
     onJournal: (error) => {
       transcripts.pauseAll(error === null ? null : { error, untilMs: null });
+      if (error !== null) metrics?.journalFailed();
     },
     log,
+    meter: metrics?.meters.rings ?? null,
   });
   journal.whenFailed((error) => {
     shell.journalFailed(error);
   });
   await takeUp({ config, launcher, journal, stages, dispatch, log });
   const addressWatch = new AddressWatch(config.listen[0]?.address ?? '', log);
+  await metrics?.serve({
+    state,
+    readiness: () => readinessOf(shell.state, shell.journalFailure),
+    linksOf: (load) => rings.linksOf(load),
+    addressMissing: () => addressWatch.missing,
+    stages,
+  });
+  const core = { shell, stages, rings, calls, transcripts, leases, watch, dispatch, addressWatch };
+  return { shell, stages, addressWatch, ...(await startServices({ config, tls, log }, { journal, metrics }, core)) };
+}
+
+interface Core extends Pick<Parts, 'shell' | 'stages' | 'addressWatch'>, Omit<EffectTargets, 'stages'> {
+  readonly watch: LoadWatch;
+}
+
+/** What others call: the gRPC server, and the socket of this host. */
+async function startServices(
+  { config, tls, log }: AgentOptions,
+  { journal, metrics }: Omit<Foundation, 'launcher'>,
+  { shell, stages, rings, calls, transcripts, leases, watch, dispatch, addressWatch }: Core,
+): Promise<Pick<Parts, 'server' | 'hostSocket'>> {
+  const state = (): Shell['state'] => shell.state;
   const report = new StatusReport({
     state,
     addressMissing: () => addressWatch.missing,
@@ -133,8 +172,9 @@ async function assemble({ config, tls, log }: AgentOptions, { journal, launcher 
     linksOf: (load) => rings.linksOf(load),
     stageReport: (of) => stages.report(of),
     slicesFolder: config.slicesFolder,
+    metrics: () => metrics?.places ?? { urls: [], fault: '' },
   });
-  const { slicesFolder, stateFolder } = config;
+  const { host, slicesFolder, stateFolder } = config;
   const work = new SliceWork();
   const uploads = new SliceUploads({ folder: slicesFolder, host, work });
   const slices = sliceService({ state, slicesFolder, stateFolder, uploads, work });
@@ -143,7 +183,13 @@ async function assemble({ config, tls, log }: AgentOptions, { journal, launcher 
     Outer: outerService({ state, dispatch, calls, transcripts, leases, stages, journal }),
   };
   const gate: Rings['answer'] = (edge, peer) => rings.answer(edge, peer);
-  const server = await startServer({ config, tls, handlers, gate, log });
+  const failed: ServerOptions['failed'] =
+    metrics === null
+      ? undefined
+      : (method, code) => {
+          metrics.meters.calls.failed(method, code);
+        };
+  const server = await startServer({ config, tls, handlers, gate, log, failed });
   const hostSocket = await HostSocket.listen(config.runtimeFolder, {
     forget: (ring) =>
       calls.ask('unloaded', (call) => {
@@ -151,7 +197,7 @@ async function assemble({ config, tls, log }: AgentOptions, { journal, launcher 
       }),
     journal: () => journal.report(),
   });
-  return { shell, stages, server, addressWatch, hostSocket };
+  return { server, hostSocket };
 }
 
 /** What the former agent left: loads in the journal, and stages that live (R2). */
@@ -257,8 +303,9 @@ function effectRunners({ calls, transcripts, leases, rings, stages, dispatch }: 
 
 async function stop(
   { shell, stages, server, addressWatch, hostSocket }: Parts,
-  { journal, launcher, runtimeFolder }: Foundation & { readonly runtimeFolder: string },
+  { journal, launcher, metrics, runtimeFolder }: Foundation & { readonly runtimeFolder: string },
 ): Promise<void> {
+  metrics?.stop();
   addressWatch.stop();
   shell.stop();
   await hostSocket.close();

@@ -25,7 +25,7 @@ async function main(): Promise<void> {
   const ending = endWanted(config.endsWithInput);
   const notifier = openNotifier(process.env, log);
   const agent = await startAgent({ config, tls: await readTlsIdentity(config), log });
-  const ready: AgentReady = { event: 'ready', host, pid: process.pid, listen: agent.listen };
+  const ready: AgentReady = { event: 'ready', host, pid: process.pid, listen: agent.listen, metrics: agent.metrics };
   process.stdout.write(`${JSON.stringify(ready)}\n`);
   notifier.ready(agent.summary);
   log({ event: 'agent-ending', by: await ending });

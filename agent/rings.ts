@@ -8,6 +8,7 @@ import type { DialledEdge, Effect } from './effects.ts';
 import type { Input } from './inputs.ts';
 import { dialLink } from './links/link-sender.ts';
 import type { EdgeAddress, EdgeAnswer, Link } from './links/link.ts';
+import type { RingMeters } from './metrics/ring-meters.ts';
 import type { HopTrail } from './records.ts';
 import { RingRoutes } from './route/ring-routes.ts';
 import type { AgentState, LiveRing } from './state.ts';
@@ -19,6 +20,8 @@ export interface RingsOptions {
   readonly state: () => AgentState;
   readonly dispatch: (input: Input) => void;
   readonly trail: (hop: HopTrail) => void;
+  /** `null` counts nothing. */
+  readonly meters: RingMeters | null;
 }
 
 export class Rings {
@@ -66,10 +69,16 @@ export class Rings {
     if (error !== null) return { kind: 'refused', error };
     const ring = state.rings.get(edge.ring);
     if (ring?.kind !== 'live') return { kind: 'refused', error: new P4Error('RING_UNKNOWN', { ring: edge.ring }) };
-    return this.routesOf(ring).incoming(edge);
+    const answer = this.routesOf(ring).incoming(edge);
+    const meter =
+      this.#options.meters
+        ?.of(ring.load)
+        ?.receivingOver({ source: edge.source, destination: edge.destination, peer }) ?? null;
+    return answer.kind === 'accepted' ? { ...answer, meter } : answer;
   }
 
   send({ load, items, tokens }: Extract<Effect, { kind: 'send-frame' }>): void {
+    this.#options.meters?.fed(load, items);
     this.#routes.get(load)?.send({ items, tokens });
   }
 
@@ -127,6 +136,7 @@ export class Rings {
       port,
       tls: this.#options.tls,
       deadlineMs: limits.linkMs,
+      meter: this.#options.meters?.of(load)?.sendingOver({ source, destination, peer: host }) ?? null,
       events: {
         acknowledged: (count) => {
           routes.acknowledged(source, count);

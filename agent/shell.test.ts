@@ -72,6 +72,7 @@ function watchedShell(onFrame: (shell: Shell) => void): {
     runners,
     onJournal: (failure) => happened.push(`journal ${failure?.code ?? 'open'}`),
     log: () => undefined,
+    meter: null,
   });
   // The effects behind a commit run in the turn of the event loop in which it resolves.
   const finishCommits = async (): Promise<void> => {

@@ -9,6 +9,7 @@
  */
 import { P4Error } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
+import type { StepMeter } from './metrics/ring-meters.ts';
 import { effectTiming, type Effect, type EffectKind } from './effects.ts';
 import type { Input } from './inputs.ts';
 import type { Journal } from './journal/journal.ts';
@@ -29,6 +30,8 @@ export interface ShellOptions {
   /** Told why the journal cannot be written, and `null` when it can again. */
   readonly onJournal: (failure: P4Error | null) => void;
   readonly log: Log;
+  /** Counts what is taken and what becomes durable; `null` counts nothing. */
+  readonly meter: StepMeter | null;
 }
 
 /** A step that is not durable, or waits behind one that is not. */
@@ -74,6 +77,7 @@ export class Shell {
       return;
     }
     this.#state = state;
+    this.#options.meter?.taken(input.kind, records, state);
     this.#uncommitted = records;
     for (const effect of effects) if (effectTiming[effect.kind] === 'immediate') this.#run(effect);
     this.#handOver(effects.filter(({ kind }) => effectTiming[kind] === 'committed'));
@@ -132,7 +136,9 @@ export class Shell {
   /** Commits end in their order: the oldest step is durable, and with it those behind it that wrote nothing. */
   #durable(): void {
     do {
-      for (const effect of this.#undurable.shift()?.effects ?? []) this.#run(effect);
+      const { records = [], effects = [] } = this.#undurable.shift() ?? {};
+      if (records.length > 0) this.#options.meter?.durable(records);
+      for (const effect of effects) this.#run(effect);
     } while (this.#undurable[0]?.records.length === 0);
     if (this.#undurable.length === 0) this.#tellSettled();
   }

@@ -11,6 +11,7 @@ import { vocabularyFrom, type Vocabulary } from './head/vocabulary.ts';
 import type { Input } from './inputs.ts';
 import type { LoadWatch } from './load-watch.ts';
 import type { Log } from './log.ts';
+import type { FigureSource, StageFigures } from './metrics/stage-figures.ts';
 import type { Rings } from './rings.ts';
 import { StageConnection, type TokenizeOptions } from './stages/stage-connection.ts';
 import type { StageExit, StageHandle, StageLauncher } from './stages/stage-launcher.ts';
@@ -43,6 +44,12 @@ interface Running {
   stopping: boolean;
   /** Questions in a row that it did not answer. */
   silent: number;
+  /** Share of its weights that are loaded. */
+  loaded: number;
+  /** Its latest figures. */
+  report: StageFigures['report'];
+  /** A question for figures that is on its way. */
+  asking: Promise<void> | null;
 }
 
 /** A stage of a former agent that lives and holds what it is to hold. */
@@ -52,7 +59,7 @@ export interface FormerStage {
   readonly facts: StageFacts;
 }
 
-export class Stages {
+export class Stages implements FigureSource {
   readonly #options: StagesOptions;
   /** By incarnation. */
   readonly #running = new Map<number, Running>();
@@ -133,11 +140,44 @@ export class Stages {
     }
   }
 
+  async ask(): Promise<void> {
+    await Promise.all([...this.#running.values()].map((running) => this.#ask(running)));
+  }
+
+  figures(): readonly StageFigures[] {
+    return [...this.#running.values()]
+      .filter(({ stopping }) => !stopping)
+      .map(({ start, facts, loaded, report }) => {
+        const { load, node } = start.order;
+        return { load, node, facts, loaded: facts === null ? loaded : 1, report };
+      });
+  }
+
+  /** One question at a time: a stage that hangs is asked once. */
+  #ask(running: Running): Promise<void> {
+    if (running.asking !== null) return running.asking;
+    const { connection, facts, stopping } = running;
+    if (connection === null || facts === null || stopping) return Promise.resolve();
+    running.asking = this.#answered(running, connection).finally(() => {
+      running.asking = null;
+    });
+    return running.asking;
+  }
+
+  async #answered(running: Running, connection: StageConnection): Promise<void> {
+    try {
+      running.report = { values: await connection.report(), atMs: performance.now() };
+    } catch (error) {
+      if (!(error instanceof P4Error)) throw error;
+    }
+  }
+
   async #bringUp(running: Running): Promise<void> {
     const { launcher, watch, config } = this.#options;
     const { order, incarnation } = running.start;
     const { ring, load, node } = order;
     const tell = (phase: string, fraction: number): void => {
+      running.loaded = fraction;
       watch.tell(load, { node, phase, fraction, pid: running.handle?.pid ?? 0 });
     };
     tell('starting', 0);
@@ -298,6 +338,9 @@ const newRunning = (start: StartStage): Running => ({
   vocabulary: null,
   stopping: false,
   silent: 0,
+  loaded: 0,
+  report: null,
+  asking: null,
 });
 
 /** What a library said on its way to abort is worth telling; the stage's own log is in the agent's. */

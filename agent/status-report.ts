@@ -14,9 +14,11 @@ import type { StageReport } from '../protocol/stage-control.ts';
 import { HostCpuReader } from './cpus/host-cpus.ts';
 import type { HeadState } from './head/head-state.ts';
 import type { JournalStats } from './journal/journal.ts';
+import type { MetricsPlaces } from './metrics/metrics-server.ts';
 import type { Link } from './links/link.ts';
 import type { AgentState, LiveRing, NodeState, RingState } from './state.ts';
 import { lossText } from './outcome.ts';
+import { release } from './release.ts';
 
 export interface StatusSources {
   readonly state: () => AgentState;
@@ -29,9 +31,8 @@ export interface StatusSources {
   /** `null` when the stage does not answer in time. */
   readonly stageReport: (of: { load: LoadId; node: NodeIndex }) => Promise<StageReport | null>;
   readonly slicesFolder: string;
+  readonly metrics: () => MetricsPlaces;
 }
-
-const release = readRelease();
 
 /** What is shown of a stage that does not answer. */
 const nothingRun: StageReport = {
@@ -69,6 +70,8 @@ export class StatusReport {
       pid: process.pid,
       addressMissing: this.#sources.addressMissing(),
       memoryAvailableBytes: String(await availableMemory()),
+      metricsUrls: this.#sources.metrics().urls,
+      metricsFault: this.#sources.metrics().fault,
       slicesFreeBytes: String(await freeBytesFor(slicesFolder)),
       cpuGroups: groups.map(groupMessage),
       cpuQuota: quota,
@@ -173,10 +176,4 @@ function machineId(): string {
   } catch {
     return '';
   }
-}
-
-function readRelease(): string {
-  const file: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
-  const version = typeof file === 'object' && file !== null && 'version' in file ? file.version : null;
-  return typeof version === 'string' ? version : 'unknown';
 }

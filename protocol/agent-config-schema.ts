@@ -30,6 +30,14 @@ const pkiSchema = {
   },
 };
 
+const metricsSchema = {
+  type: 'object',
+  description: 'the port of the metrics',
+  additionalProperties: false,
+  required: ['port'],
+  properties: { port: { type: 'integer', minimum: 0, maximum: 65535, description: 'a port from 0 to 65535' } },
+};
+
 const privilegesWords = '{ kind: polkit } or { kind: request-folder, folder: path }';
 
 const stageUnitsSchema = {
@@ -81,6 +89,7 @@ const configSchema = {
       minimum: limits.journalLeastBytes,
       description: `a size in bytes, at least ${limits.journalLeastBytes}`,
     },
+    metrics: metricsSchema,
     stages: { enum: ['child-processes', 'systemd'], description: 'how stages start: child-processes or systemd' },
     stageUnits: stageUnitsSchema,
     endsWithInput: { type: 'boolean', description: 'true or false' },

@@ -5,6 +5,7 @@
  */
 import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { HostName } from './ids.ts';
+import type { NetAddress } from './net-address.ts';
 
 export type AgentConfig = AgentPlace & StageSupervision;
 
@@ -26,6 +27,11 @@ export interface AgentPlace {
     readonly revoked?: string;
   };
   readonly journalLimitBytes: number;
+  /**
+   * Where metrics are shown: on loopback, and over mutual TLS on the advertised address. Port 0: any that is free. Absent:
+   * nothing is counted and nothing shown.
+   */
+  readonly metrics?: { readonly port: number };
   /** End when standard input closes: an agent that another program started ends with that program. */
   readonly endsWithInput: boolean;
 }
@@ -47,6 +53,8 @@ export interface AgentReady {
   readonly host: HostName;
   readonly pid: number;
   readonly listen: AgentConfig['listen'];
+  /** Where it shows its metrics on loopback; `null` where it cannot listen there, or shall not. */
+  readonly metrics: NetAddress | null;
 }
 
 /** The one line an agent prints instead of `AgentReady`, as JSON, before it ends because it cannot start. */

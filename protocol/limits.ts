@@ -1,5 +1,6 @@
 /** Every bound in one place, with its reason; relations between bounds are asserted at the end. */
 import { assert } from './assert.ts';
+import { metricBounds } from './metric-bounds.ts';
 
 const bounds = {
   /** Stages in one ring: more would put less than a layer on each for most models. */
@@ -376,6 +377,7 @@ const bounds = {
    */
   settlePollMs: 10,
   settlePollMostMs: 250,
+  ...metricBounds,
 };
 
 export const limits: { readonly [Name in keyof typeof bounds]: number } = bounds;

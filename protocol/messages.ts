@@ -30,6 +30,10 @@ export interface AgentDescription {
   readonly cpuGroups: readonly CpuGroupMessage[];
   /** CPUs' worth of time that its control group gives it; 0 for no limit. */
   readonly cpuQuota: number;
+  /** Where the agent shows its metrics, on loopback first. */
+  readonly metricsUrls: readonly string[];
+  /** Why it cannot show them at one of its addresses, else empty. */
+  readonly metricsFault: string;
 }
 
 export interface CpuGroupMessage {

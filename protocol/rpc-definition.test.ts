@@ -16,6 +16,7 @@ const description: messages.AgentDescription = {
   ...{ memoryBytes: '9007199254740993', pid: 4_294_967_295, addressMissing: '192.0.2.1' },
   ...{ memoryAvailableBytes: '4096', slicesFreeBytes: '8192' },
   ...{ cpuGroups: [{ numaNode: 1, capacity: 1024, cores: ['0,2', '1'] }], cpuQuota: 1.5 },
+  ...{ metricsUrls: ['http://127.0.0.1:7401/metrics'], metricsFault: '' },
 };
 
 const node: messages.NodeStatus = {

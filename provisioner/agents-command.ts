@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { limits } from '../protocol/limits.ts';
 import { agentLost } from './agent-process.ts';
 import { modeOf, runCommand, type CommandContext } from './command.ts';
-import { lastPort, LocalFleet } from './local-fleet.ts';
+import { lastPort, LocalFleet, type LocalAgent } from './local-fleet.ts';
 import { wholeNumber } from './number-option.ts';
 import { chosenState, stateOptionText } from './state-option.ts';
 import type { StateFolder } from './state-folder.ts';
@@ -42,9 +42,7 @@ interface AgentsOrder {
 async function runAgents(order: AgentsOrder, { terminal, signal }: CommandContext): Promise<number> {
   const fleet = await LocalFleet.start({ ...order, signal });
   try {
-    for (const { host, address, port, pid } of fleet.agents) {
-      terminal.line(`Agent ${host} listens on ${address}:${port} (process ${pid}).`);
-    }
+    for (const agent of fleet.agents) terminal.line(agentLine(agent));
     terminal.line(`State: ${order.state.root}`);
     terminal.line('Now, in another terminal: npm run load -- plans/stories.yaml');
     terminal.line('Ctrl-C ends the agents and every stage.');
@@ -56,6 +54,11 @@ async function runAgents(order: AgentsOrder, { terminal, signal }: CommandContex
   }
   // Ctrl-C is how this command is meant to end.
   return 0;
+}
+
+function agentLine({ host, address, port, pid, metricsPort }: LocalAgent): string {
+  const metrics = metricsPort === null ? 'no metrics: its log says why' : `http://${address}:${metricsPort}/metrics`;
+  return `Agent ${host} listens on ${address}:${port} (process ${pid}); ${metrics}`;
 }
 
 /**

@@ -33,6 +33,8 @@ export interface LocalAgent {
   readonly address: string;
   readonly port: number;
   readonly pid: number;
+  /** Where its metrics are, on the same address; `null` where it cannot show them. */
+  readonly metricsPort: number | null;
 }
 
 const loopback = '127.0.0.1';
@@ -124,6 +126,7 @@ async function writeConfig(order: LocalFleetOrder, { host, index, runtimeFolder 
     runtimeFolder: join(runtimeFolder, String(index)),
     pki: paths,
     journalLimitBytes,
+    metrics: { port: firstPort === null ? 0 : firstPort + index * portStep + 1 },
     stages: 'child-processes',
     endsWithInput: true,
   };
@@ -138,11 +141,11 @@ async function writeConfig(order: LocalFleetOrder, { host, index, runtimeFolder 
 /** The ports that the agents of one command take, for a look before they start. */
 export const lastPort = (firstPort: number, count: number): number => firstPort + (count - 1) * portStep;
 
-function localAgent({ host, pid, listen }: AgentReady): LocalAgent {
+function localAgent({ host, pid, listen, metrics }: AgentReady): LocalAgent {
   const [first] = listen;
   if (first === undefined)
     throw new P4Error('AGENT_NOT_STARTED', { host, found: 'no address', expected: 'an address' });
-  return { host, pid, ...first };
+  return { host, pid, ...first, metricsPort: metrics?.port ?? null };
 }
 
 /** Other hosts of the fleet stay as they are; those of an earlier start that stand at these addresses go. */

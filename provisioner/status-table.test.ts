@@ -31,6 +31,7 @@ const says = (host: string, rings: readonly RingStatus[], journalChange: Partial
     pid: 7,
     addressMissing: '',
     ...{ memoryAvailableBytes: '0', slicesFreeBytes: '0', cpuGroups: [], cpuQuota: 0 },
+    ...{ metricsUrls: [], metricsFault: '' },
   };
   const journal = { state: 'open', records: '3', bytes: '28700', reason: '', ...journalChange };
   const status: StatusReply = { agent, rings, journal, cpuSeconds: 0, residentBytes: '90000000' };

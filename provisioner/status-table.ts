@@ -17,7 +17,10 @@ export interface HostAnswer {
 const left = (title: string): Column => ({ title, align: 'left' });
 const right = (title: string): Column => ({ title, align: 'right' });
 
-const hostColumns = [left('HOST'), left('ADDRESS'), left('STATE'), right('PID'), right('MEMORY'), left('JOURNAL')];
+const hostColumns = [
+  ...[left('HOST'), left('ADDRESS'), left('STATE'), right('PID'), right('MEMORY')],
+  ...[left('METRICS'), left('JOURNAL')],
+];
 const nodeColumns = [
   ...[right('NODE'), left('HOST'), left('LAYERS'), left('STATE'), right('PID'), right('THREADS'), left('CPUS')],
   ...[right('MEMORY'), right('PREFILLED'), right('DECODED'), right('ms/row'), right('KV CELLS')],
@@ -50,7 +53,11 @@ export function statusLines(
   const problems = answers.flatMap(({ host, answer }) =>
     answer.kind === 'error'
       ? ['', `${host}: ${answer.error.message}`]
-      : [...missingLines(host, answer.status), ...journalLines(host, answer.status)],
+      : [
+          ...missingLines(host, answer.status),
+          ...metricsLines(host, answer.status),
+          ...journalLines(host, answer.status),
+        ],
   );
   return [
     ...tableLines(hostColumns, answers.map(hostRow)),
@@ -76,6 +83,12 @@ function missingLines(host: string, { agent }: StatusReply): readonly string[] {
   return ['', `${host}: its advertised address ${missing} is not its own any more: give it back, or deploy again`];
 }
 
+/** The ring does not suffer from it. */
+function metricsLines(host: string, { agent }: StatusReply): readonly string[] {
+  const fault = agent?.metricsFault ?? '';
+  return fault === '' ? [] : ['', `${host}: its metrics cannot be shown: ${fault}`];
+}
+
 /** J8: what is admitted already goes on; nothing new is. */
 function journalLines(host: string, { journal }: StatusReply): readonly string[] {
   if (journal === null || isWritten(journal)) return [];
@@ -95,12 +108,28 @@ export const isAllReady = (answers: readonly HostAnswer[], known: KnownRings = n
   ) && mergedRings(answers, known).every(({ health }) => health.word === 'ready');
 
 function hostRow({ host, address, answer }: HostAnswer): readonly string[] {
-  if (answer.kind === 'error') return [host, address, answer.error.code, '', '', ''];
+  if (answer.kind === 'error') return [host, address, answer.error.code, '', '', '', ''];
   const { agent, journal, residentBytes } = answer.status;
   const journalText =
     journal === null ? '' : `${journal.state}, ${journal.records} records, ${bytesText(Number(journal.bytes))}`;
   const state = (agent?.addressMissing ?? '') === '' ? 'up' : 'address missing';
-  return [host, address, state, String(agent?.pid ?? ''), bytesText(Number(residentBytes)), journalText];
+  const pid = String(agent?.pid ?? '');
+  return [
+    host,
+    address,
+    state,
+    pid,
+    bytesText(Number(residentBytes)),
+    metricsText(agent?.metricsUrls ?? []),
+    journalText,
+  ];
+}
+
+/** The port, and how: on loopback alone, or for the fleet as well. */
+function metricsText(urls: readonly string[]): string {
+  const [url] = urls;
+  if (url === undefined) return 'none';
+  return `:${new URL(url).port} ${urls.some((each) => each.startsWith('https:')) ? 'tls' : 'local'}`;
 }
 
 /** One ring as its agents see it, each its own part. */

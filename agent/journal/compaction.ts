@@ -26,6 +26,8 @@ export interface CompactedJournal {
   readonly between: <Value>(work: (files: OpenedJournal) => Promise<Value>) => Promise<Value | null>;
   /** Deletes records in such a piece of work, and counts them no more. */
   readonly remove: (store: Store, taken: Taken) => Promise<void>;
+  /** Told how long a run took, in milliseconds. */
+  readonly took: (ms: number) => void;
   /** Number of the database's free pages. */
   readonly freePages: () => number;
   readonly vacuum: (store: Store, pages: number) => Promise<void>;
@@ -51,8 +53,10 @@ export class Compaction {
 
   /** Resolves when all that has had its time has gone, or the journal is not open any more. One runs at a time. */
   run(): Promise<void> {
+    const startMs = performance.now();
     this.#running ??= this.#run().finally(() => {
       this.#running = null;
+      this.#journal.took(performance.now() - startMs);
     });
     return this.#running;
   }

@@ -91,7 +91,14 @@ test('a load that was ended can be admitted again, and counts as a new one', asy
 
 test('J7: commits that are under way together share transactions and end in order', async (t) => {
   const sizes: number[] = [];
-  const journal = await opened(temporaryFolder(t), { onTransaction: ({ records }) => sizes.push(records) });
+  const journal = await opened(temporaryFolder(t), {
+    watch: {
+      transaction: ({ records }) => sizes.push(records),
+      checkpoint: () => undefined,
+      compaction: () => undefined,
+      removed: () => undefined,
+    },
+  });
   await journal.commit([loadAdmitted(), requestAdmitted()]);
   const ended: number[] = [];
   const commits = Array.from({ length: 2000 }, async (_, index) => {

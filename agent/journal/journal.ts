@@ -29,16 +29,20 @@ export interface JournalOptions {
   readonly limitBytes: number;
   /** Milliseconds since 1970; the system's clock if absent. */
   readonly now?: () => number;
-  /** Told of each transaction when it is durable. */
-  readonly onTransaction?: (transaction: Transaction) => void;
+  /** Told what the journal does. */
+  readonly watch?: JournalWatch;
   /** For tests: where the disk fails; what `failpointOf` makes of the environment if absent. */
   readonly failpoint?: Failpoint;
 }
 
-export interface Transaction {
-  readonly records: number;
-  /** From its start until it was durable, in milliseconds. */
-  readonly ms: number;
+export interface JournalWatch {
+  /** Each transaction when it is durable; `ms` from its start. */
+  transaction(done: { readonly records: number; readonly ms: number }): void;
+  checkpoint(ms: number): void;
+  /** A look at what has had its time, with its pauses. */
+  compaction(ms: number): void;
+  /** Records that have had their time are out. */
+  removed(records: number): void;
 }
 
 export interface Journal {
@@ -74,6 +78,8 @@ export interface Journal {
    * above them (E1). `null` for a load of which there are no records.
    */
   highestIds(load: LoadId): HighestIds | null;
+  /** When the load was admitted, in milliseconds since 1970; `null` for a load of which there are no records. */
+  admittedAt(load: LoadId): number | null;
   /** The newest hops that were written down, newest first. */
   hops(count: number): Promise<readonly KeptHop[]>;
   /**
@@ -111,6 +117,8 @@ export interface JournalStats {
   /** Room kept for what was admitted and has not ended. */
   readonly reservedBytes: number;
   readonly limitBytes: number;
+  /** What was written into the WAL since the latest checkpoint, at most. */
+  readonly walBytes: number;
   /** Records that are not durable yet. */
   readonly waitingRecords: number;
   /** Transactions with records since the journal was opened. */

@@ -43,6 +43,7 @@ export class LoadHistory {
   readonly number: number;
   readonly requests = new RequestTable();
   readonly sessions = new Map<number, KnownSession>();
+  #admittedAt = 0;
   #own: OwnRecord[] = [];
   #ending: Noted | null = null;
   #highest: HighestIds = { session: 0, request: 0 };
@@ -51,6 +52,11 @@ export class LoadHistory {
     this.load = load;
     this.ring = ring;
     this.number = number;
+  }
+
+  /** When it was admitted, in seconds since 1970. */
+  get admittedAt(): number {
+    return this.#admittedAt;
   }
 
   /** Its `load-ended`. */
@@ -77,6 +83,7 @@ export class LoadHistory {
   note(record: JournalRecord, noted: Noted): void {
     switch (record.kind) {
       case 'load-admitted':
+        this.#admittedAt = noted.at;
         return;
       case 'load-ended':
         this.#ending = noted;

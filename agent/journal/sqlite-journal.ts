@@ -124,6 +124,13 @@ export class SqliteJournal implements Journal {
     return number === undefined ? null : (ledger.history(number)?.highest ?? null);
   }
 
+  admittedAt(load: LoadId): number | null {
+    if (this.#state.kind !== 'open') return null;
+    const { ledger } = this.#state.files;
+    const history = ledger.history(ledger.numberOf(load) ?? 0);
+    return history === undefined ? null : history.admittedAt * 1000;
+  }
+
   async hops(count: number): Promise<readonly KeptHop[]> {
     const cells = await this.#read(({ store }) => store.newestHops(count));
     return cells.map(keptHop);
@@ -142,6 +149,7 @@ export class SqliteJournal implements Journal {
       databaseBytes: this.#usedBytes(),
       reservedBytes: this.#state.kind === 'open' ? this.#state.files.ledger.reservedBytes : 0,
       limitBytes: this.#options.limitBytes,
+      walBytes: this.#walBytes,
       waitingRecords: this.#queue.waitingRows,
       transactions: this.#transactions,
       checkpoints: this.#checkpoints,
@@ -212,7 +220,7 @@ export class SqliteJournal implements Journal {
     this.#transactions += 1;
     this.#walBytes += walBytes(bytes);
     this.#markDurable(files);
-    this.#options.onTransaction?.({ records: rows.length, ms: performance.now() - startMs });
+    this.#options.watch?.transaction({ records: rows.length, ms: performance.now() - startMs });
     if (this.#walBytes >= limits.journalCheckpointBytes && this.#queue.waitingRows === rows.length)
       void this.#maintain(async (open) => this.#checkpoint(open, 'reused'));
   }
@@ -247,6 +255,7 @@ export class SqliteJournal implements Journal {
       readers: () => this.#reader.readers,
       between: (work) => this.#maintain(work),
       remove: (store, taken) => this.#remove(store, taken),
+      took: (ms) => this.#options.watch?.compaction(ms),
       freePages: () => this.#size.freePages,
       vacuum: async (store, pages) => {
         await store.vacuum(pages);
@@ -264,6 +273,7 @@ export class SqliteJournal implements Journal {
     });
     const kept = without(this.#durable);
     await store.remove({ numbers, kept, expired: { load, session, request, isWhole } });
+    this.#options.watch?.removed(numbers.length);
     this.#taken = without(this.#taken);
     this.#durable = this.#kept = kept;
     await this.#changed(store, bytes);
@@ -289,6 +299,7 @@ export class SqliteJournal implements Journal {
   }
 
   async #checkpoint({ store }: OpenedJournal, wal: 'reused' | 'emptied'): Promise<void> {
+    const startMs = performance.now();
     const durable = this.#durable;
     await store.append([], this.#gatheredHops.take(1));
     if (durable !== this.#kept) await store.keep(durable);
@@ -297,6 +308,7 @@ export class SqliteJournal implements Journal {
     await this.#measure(store);
     this.#walBytes = 0;
     this.#checkpoints += 1;
+    this.#options.watch?.checkpoint(performance.now() - startMs);
   }
 
   /** Nothing more is written until `reopen`. A bug is thrown. */

@@ -61,6 +61,8 @@ class IncomingLink {
   /** Takes the link out of the server's open calls. */
   #forget: () => void = () => undefined;
   #isOpen = true;
+  /** How often frames had to wait for a stage to load: such times are not the link's. */
+  #waits = 0;
   #received = 0;
   #finished = 0;
   /** An acknowledgement leaves at the end of this turn of the event loop. */
@@ -80,6 +82,7 @@ class IncomingLink {
     });
     const { gone } = this.#node;
     this.#node.onLoading(() => {
+      this.#waits += 1;
       if (this.#isOpen) this.#call.write(encodeHopAck({ frames: this.#finished, loading: true }));
     });
     const leave = (): void => {
@@ -107,15 +110,28 @@ class IncomingLink {
     try {
       const frame = this.#checked(bytes);
       this.#received++;
+      const held = this.#held(frame.length);
       let isFinished = false;
       this.#node.receive(frame, () => {
         if (isFinished) return;
         isFinished = true;
+        held();
         this.#finish();
       });
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  /** Counts a frame that came. @returns to be called when it is finished */
+  #held(bytes: number): () => void {
+    const { meter = null } = this.#node;
+    if (meter === null) return () => undefined;
+    meter.received(bytes);
+    const [startMs, waits] = [performance.now(), this.#waits];
+    return () => {
+      if (waits === this.#waits) meter.finished(performance.now() - startMs);
+    };
   }
 
   /** @throws LINK_WINDOW_EXCEEDED, FRAME_CORRUPT, FRAME_INVALID */

@@ -19,6 +19,7 @@ import { limits } from '../../protocol/limits.ts';
 import { hopsPath } from '../../protocol/rpc-definition.ts';
 import { errorOf, printable } from '../../protocol/rpc-error.ts';
 import type { TlsIdentity } from '../../protocol/tls-identity.ts';
+import type { SendingMeter } from '../metrics/link-meter.ts';
 import { arrayBufferView } from './array-buffer-view.ts';
 import { edgeMetadata } from './edge-metadata.ts';
 import type { EdgeAddress, Link, LinkEvents, LinkStats } from './link.ts';
@@ -35,6 +36,7 @@ export interface DialOptions {
   /** From the call until the neighbour has accepted the edge. */
   readonly deadlineMs: number;
   readonly events: LinkEvents;
+  readonly meter?: SendingMeter | null;
 }
 
 /** One for each identity: an agent has one, and one that renews its certificate dials anew with it. */
@@ -44,7 +46,16 @@ const channelsOf = new WeakMap<TlsIdentity, PeerChannels>();
  * @throws LINK_WRONG_PEER, LINK_TO_SELF, CERTIFICATE_REFUSED, CERTIFICATE_UNUSABLE, AGENT_UNREACHABLE, PROTOCOL_MISMATCH,
  *   or what the neighbour refuses the edge with
  */
-export async function dialLink({ edge, peerHost, address, port, tls, deadlineMs, events }: DialOptions): Promise<Link> {
+export async function dialLink({
+  edge,
+  peerHost,
+  address,
+  port,
+  tls,
+  deadlineMs,
+  events,
+  meter = null,
+}: DialOptions): Promise<Link> {
   const channels = channelsOf.get(tls) ?? new PeerChannels(tls);
   channelsOf.set(tls, channels);
   const lease = channels.lease({ host: peerHost, address, port });
@@ -54,7 +65,7 @@ export async function dialLink({ edge, peerHost, address, port, tls, deadlineMs,
     (bytes) => decodeHopAck(arrayBufferView(bytes)),
     edgeMetadata(edge),
   );
-  const link = new OutgoingLink({ edge, events, call, lease });
+  const link = new OutgoingLink({ edge, events, call, lease, meter });
   await link.accepted(deadlineMs);
   return link;
 }
@@ -64,6 +75,7 @@ type HopsStream = ClientDuplexStream<HopFrame, HopAck>;
 interface OutgoingLinkOptions extends Pick<DialOptions, 'edge' | 'events'> {
   readonly call: HopsStream;
   readonly lease: ChannelLease;
+  readonly meter: SendingMeter | null;
 }
 
 type LinkState =
@@ -80,14 +92,17 @@ class OutgoingLink implements Link {
   readonly #call: HopsStream;
   readonly #lease: ChannelLease;
   /** At most the window. */
-  readonly #sent = new SentFrames();
+  readonly #sent: SentFrames;
+  readonly #meter: SendingMeter | null;
   #state: LinkState = { kind: 'open' };
   #frames = 0;
   #bytes = 0;
   #framesAcknowledged = 0;
   #bytesAcknowledged = 0;
 
-  constructor({ edge, events, call, lease }: OutgoingLinkOptions) {
+  constructor({ edge, events, call, lease, meter }: OutgoingLinkOptions) {
+    this.#sent = new SentFrames(meter);
+    this.#meter = meter;
     this.edge = edge;
     this.peer = lease.channel.peer.host;
     this.address = lease.channel.peer.address;
@@ -142,7 +157,9 @@ class OutgoingLink implements Link {
     assert(this.#sent.count < limits.linkWindowFrames, 'E4: no frame is sent beyond the window');
     this.#frames++;
     this.#bytes += frame.length;
-    this.#sent.add(frame.length, performance.now());
+    const nowMs = performance.now();
+    this.#sent.add(frame.length, nowMs);
+    this.#meter?.sent(frame.length, this.#sent.count, nowMs);
     this.#call.write({ frame, crc32c: checksum });
     return checksum;
   }
@@ -165,6 +182,7 @@ class OutgoingLink implements Link {
       this.#call.cancel();
     }, limits.linkCloseMs);
     this.#state = { kind: 'closing', timer };
+    this.#meter?.moved(0, performance.now());
     this.#call.end();
   }
 
@@ -179,7 +197,9 @@ class OutgoingLink implements Link {
       this.#lose(new P4Error('LINK_LOST', { ...this.#facts(), why: 'it acknowledged what was not sent' }));
       return;
     }
-    this.#bytesAcknowledged += this.#sent.acknowledge(count, performance.now());
+    const nowMs = performance.now();
+    this.#bytesAcknowledged += this.#sent.acknowledge(count, nowMs);
+    this.#meter?.moved(this.#sent.count, nowMs);
     this.#framesAcknowledged = frames;
     if (count > 0) this.#events.acknowledged(count);
   }
@@ -206,6 +226,7 @@ class OutgoingLink implements Link {
 
   #lose(error: P4Error): void {
     this.#state = { kind: 'ended' };
+    this.#meter?.moved(0, performance.now());
     this.#call.cancel();
     this.#lease.release('failed');
     this.#events.lost(error);

@@ -5,6 +5,7 @@
  */
 import type { P4Error } from '../../protocol/errors.ts';
 import type { Generation, HostName, NodeIndex, RingName } from '../../protocol/ids.ts';
+import type { ReceivingMeter } from '../metrics/link-meter.ts';
 
 export interface EdgeAddress {
   readonly ring: RingName;
@@ -56,6 +57,7 @@ export type EdgeAnswer =
       closed(error: P4Error | null): void;
       /** Takes what tells the sender that a stage loads from here on; called once, when frames may come. */
       onLoading(tell: () => void): void;
+      readonly meter?: ReceivingMeter | null;
       /** Aborted with a P4Error when the node takes no more: the sender is told why. */
       readonly gone: AbortSignal;
     };

@@ -1,4 +1,5 @@
 /** The frames of a link that are on their way, and how long the latest ones took to be acknowledged. */
+import type { SendingMeter } from '../metrics/link-meter.ts';
 import { AckTimes } from './ack-times.ts';
 
 interface SentFrame {
@@ -10,8 +11,13 @@ interface SentFrame {
 /** Times are of one clock that only goes forward, in milliseconds. */
 export class SentFrames {
   readonly ackTimes = new AckTimes();
+  readonly #meter: SendingMeter | null;
   /** Oldest first. */
   #unacknowledged: SentFrame[] = [];
+
+  constructor(meter: SendingMeter | null = null) {
+    this.#meter = meter;
+  }
 
   get count(): number {
     return this.#unacknowledged.length;
@@ -30,7 +36,10 @@ export class SentFrames {
   acknowledge(count: number, nowMs: number): number {
     let acknowledged = 0;
     for (const { bytes, atMs } of this.#unacknowledged.splice(0, count)) {
-      if (atMs !== null) this.ackTimes.add(nowMs - atMs);
+      if (atMs !== null) {
+        this.ackTimes.add(nowMs - atMs);
+        this.#meter?.acknowledged(nowMs - atMs);
+      }
       acknowledged += bytes;
     }
     return acknowledged;

@@ -4,7 +4,7 @@
  * A handler that throws a `P4Error` answers with it. Anything else is a bug: it is logged with its stack, the caller gets
  * AGENT_BUG, and then the process ends, since nobody knows what state it left (the default of `bug`).
  */
-import { P4Error } from '../../protocol/errors.ts';
+import { P4Error, type ErrorCode } from '../../protocol/errors.ts';
 import type { Role } from '../../protocol/peer-identity.ts';
 import { statusOf, type CallStatus } from '../../protocol/rpc-error.ts';
 
@@ -26,6 +26,8 @@ export interface CallContext {
   readonly log: RpcLog;
   readonly bug: (error: unknown) => void;
   readonly openCalls: OpenCalls;
+  /** Told of each call that is answered with an error. */
+  readonly failed?: ((method: string, code: ErrorCode) => void) | undefined;
 }
 
 /** Ends the process by the error itself, after the answer has had its chance to leave. */
@@ -53,7 +55,8 @@ export class OpenCalls {
 }
 
 /** The status of a call whose handler threw `error`. */
-export function statusOfFailure(error: unknown, { method, log, bug }: CallContext): CallStatus {
+export function statusOfFailure(error: unknown, { method, log, bug, failed }: CallContext): CallStatus {
+  failed?.(method, error instanceof P4Error ? error.code : 'AGENT_BUG');
   if (error instanceof P4Error) return statusOf(error);
   log({ event: 'rpc-bug', method, stack: error instanceof Error ? (error.stack ?? error.message) : String(error) });
   bug(error);

@@ -30,6 +30,8 @@ export interface ServerOptions {
   /** Decides about incoming ring edges. */
   readonly gate: EdgeGate;
   readonly log: RpcLog;
+  /** Told of each call that is answered with an error. */
+  readonly failed?: CallContext['failed'];
   /** Takes what a handler threw that is no `P4Error`; the default ends the process with it. */
   readonly bug?: (error: unknown) => void;
 }
@@ -91,8 +93,8 @@ type ServedCall<Request, Reply> =
   | handleClientStreamingCall<Request, Reply>;
 
 function mount(server: Server, options: ServerOptions, openCalls: OpenCalls): void {
-  const { handlers, gate, log, bug = dieOfBug } = options;
-  const shared = { log, bug, openCalls };
+  const { handlers, gate, log, failed, bug = dieOfBug } = options;
+  const shared = { log, bug, openCalls, failed };
   const register = <Service extends ServiceName, Name extends MethodName<Service>>(
     [service, name]: readonly [Service, Name],
     type: 'unary' | 'serverStream' | 'clientStream',

@@ -157,6 +157,7 @@ export const agentConfig = (
     ...(hasRevoked ? { revoked: hostLayout.revoked } : {}),
   },
   journalLimitBytes,
+  metrics: { port: host.variables.ports.metrics },
   endsWithInput: false,
   ...stageSupervision(privilegesOf(facts)),
 });

@@ -1,0 +1,97 @@
+/**
+ * Everything that a scrape shows, gathered at once: values belong to one moment of the event loop, but for those of stages and
+ * host, which are what was told last. A stage or a disk that hangs is not waited for.
+ */
+import { setTimeout as pause } from 'node:timers/promises';
+
+import type { LoadId } from '../../protocol/ids.ts';
+import { limits } from '../../protocol/limits.ts';
+import type { JournalStats } from '../journal/journal.ts';
+import type { Link } from '../links/link.ts';
+import type { Readiness } from '../readiness.ts';
+import type { AgentState } from '../state.ts';
+import { addCalls, addExpiries, addJournal, addProcess, type Expiries } from './agent-samples.ts';
+import type { CallMeter } from './call-meter.ts';
+import type { EventLoopDelay } from './event-loop-delay.ts';
+import type { GpuWatch } from './gpu-figures.ts';
+import type { HostFigures } from './host-figures.ts';
+import type { JournalMeter } from './journal-meter.ts';
+import type { RingMeters } from './ring-meters.ts';
+import { addRing } from './ring-samples.ts';
+import { Samples } from './samples.ts';
+import type { FigureSource } from './stage-figures.ts';
+import { addStages } from './stage-samples.ts';
+
+export interface CollectionSources {
+  readonly state: () => AgentState;
+  readonly readiness: () => Readiness;
+  readonly journal: () => JournalStats;
+  /** When a load was admitted, in milliseconds since 1970. */
+  readonly admittedAt: (load: LoadId) => number | null;
+  readonly linksOf: (load: LoadId) => readonly Link[];
+  /** The advertised address where it is not this host's any more, else empty. */
+  readonly addressMissing: () => string;
+  readonly stages: FigureSource;
+  readonly expiries: Expiries;
+}
+
+export interface Meters {
+  readonly rings: RingMeters;
+  readonly journal: JournalMeter;
+  readonly calls: CallMeter;
+  readonly loop: EventLoopDelay;
+  readonly host: HostFigures;
+  readonly gpus: GpuWatch;
+}
+
+export class Collection {
+  readonly #sources: CollectionSources;
+  readonly #meters: Meters;
+  /** Spent on collecting and writing. */
+  spentSeconds = 0;
+
+  constructor(sources: CollectionSources, meters: Meters) {
+    this.#sources = sources;
+    this.#meters = meters;
+  }
+
+  async gather(): Promise<Samples> {
+    // Both go on by themselves when they are not awaited any more.
+    const figures = Promise.all([this.#sources.stages.ask(), this.#meters.host.read()]);
+    await Promise.race([figures, pause(limits.metricFiguresMs, null, { ref: false })]);
+    return this.#samples();
+  }
+
+  #samples(): Samples {
+    const { state, readiness, journal, addressMissing, expiries } = this.#sources;
+    const { journal: journalMeter, calls, loop, host, gpus } = this.#meters;
+    const nowMs = performance.now();
+    const samples = new Samples();
+    addProcess(samples);
+    samples.addState('p4_agent_ready', {}, readiness().isReady);
+    samples.addTimes('p4_agent_event_loop_delay_seconds', {}, loop.delays);
+    samples.add('p4_agent_metrics_seconds_total', {}, this.spentSeconds);
+    addCalls(samples, calls);
+    addExpiries(samples, expiries);
+    samples.addState('p4_advertised_address_missing', {}, addressMissing() !== '');
+    addJournal(samples, { stats: journal(), meter: journalMeter });
+    this.#addRings(samples, state(), nowMs);
+    host.add(samples);
+    gpus.add(samples, nowMs);
+    this.spentSeconds += (performance.now() - nowMs) / 1000;
+    return samples;
+  }
+
+  #addRings(samples: Samples, { rings, host }: AgentState, nowMs: number): void {
+    const { stages, linksOf, admittedAt } = this.#sources;
+    const figures = stages.figures();
+    for (const ring of rings.values()) {
+      const meter = this.#meters.rings.of(ring.load);
+      if (meter === undefined) continue;
+      const linked = new Set<number>(linksOf(ring.load).map(({ edge }) => edge.source));
+      addRing(samples, { ring, meter, host, linked, admittedAt: admittedAt(ring.load), nowMs });
+      if (ring.kind === 'claimed') continue;
+      addStages(samples, { ring, meter, figures: figures.filter(({ load }) => load === ring.load), nowMs });
+    }
+  }
+}

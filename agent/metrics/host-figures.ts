@@ -89,10 +89,10 @@ async function readFigures({ folders }: HostFigureSources): Promise<Figures> {
 
 /** Of the first line: all CPUs together. */
 export function cpuSeconds(stat: string): readonly (readonly [mode: string, seconds: number])[] {
-  const ticks = (/^cpu +([0-9 ]+)$/m.exec(stat)?.[1] ?? '').split(' ');
+  const ticks = /^cpu +([0-9 ]+)$/m.exec(stat)?.[1]?.split(' ') ?? [];
   return cpuModes.flatMap((mode, index) => {
-    const value = Number(ticks[index] ?? NaN);
-    return Number.isNaN(value) ? [] : [[mode, value / ticksPerSecond] as const];
+    const value = ticks[index];
+    return value === undefined ? [] : [[mode, Number(value) / ticksPerSecond] as const];
   });
 }
 

@@ -13,6 +13,7 @@ import { limits } from '../../protocol/limits.ts';
 import { addressText, type NetAddress } from '../../protocol/net-address.ts';
 import type { TlsIdentity } from '../../protocol/tls-identity.ts';
 import type { Log } from '../log.ts';
+import { lossText } from '../outcome.ts';
 import { MetricsListener } from './metrics-listener.ts';
 
 export interface MetricsServerOptions {
@@ -73,7 +74,7 @@ export class MetricsServer {
     const urls = this.#places.flatMap(({ tls, listener }) =>
       listener === null ? [] : [`${tls === null ? 'http' : 'https'}://${addressText(listener.at)}/metrics`],
     );
-    const failed = this.#places.flatMap(({ failure }) => (failure === null ? [] : [failure.message.split('\n')[0]]));
+    const failed = this.#places.flatMap(({ failure }) => (failure === null ? [] : [lossText(failure)]));
     return { urls, fault: failed.join('; ') };
   }
 

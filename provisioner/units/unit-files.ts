@@ -27,7 +27,7 @@ export type StagePrivileges = 'polkit' | 'request-folder';
 
 export interface UnitOptions extends Pick<HostVariables, 'stateFolder' | 'cpus' | 'gpus'> {
   readonly ports: Pick<HostVariables['ports'], 'agent' | 'metrics'>;
-  /** Whether the host has GPUs that stages can use: only then a stage may open their devices. */
+  /** Whether the host has GPUs that stages can use: only then stages and their agent may open the devices. */
   readonly hasGpus: boolean;
   readonly privileges: StagePrivileges;
 }
@@ -97,10 +97,12 @@ const rootFile = (path: string, text: string): HostFile => ({ path, text, mode: 
 
 const sourceText = (name: string): string => readFileSync(join(sourceFolder, name), 'utf8');
 
-function agentDropIn({ stateFolder, cpus, ports }: UnitOptions): string {
+function agentDropIn({ stateFolder, cpus, ports, hasGpus }: UnitOptions): string {
   return section('Service', [
     ...stateLines(stateFolder),
     ...cpuLines(cpus),
+    // For the driver's own program, which tells what the metrics say of GPUs.
+    ...(hasGpus ? gpuDeviceLines : []),
     // Nothing else is listened at. Kernels without this leave it out.
     'SocketBindDeny=any',
     `SocketBindAllow=tcp:${ports.agent}`,
@@ -133,6 +135,8 @@ const homeLines = (stateFolder: string): readonly string[] =>
 const cpuLines = (cpus: readonly CpuRange[] | null): readonly string[] =>
   cpus === null ? [] : [`CPUAffinity=${cpusText(cpus)}`, `AllowedCPUs=${cpusText(cpus)}`];
 
+const gpuDeviceLines = ['PrivateDevices=no', 'DevicePolicy=closed', 'DeviceAllow=char-nvidia* rw'] as const;
+
 /**
  * The driver's devices, all of them: which GPUs a stage sees is said by `CUDA_VISIBLE_DEVICES`, by the numbers that
  * `nvidia-smi` shows, because the runtime counts anew when it cannot open one.
@@ -140,9 +144,7 @@ const cpuLines = (cpus: readonly CpuRange[] | null): readonly string[] =>
 function gpuLines(gpus: HostVariables['gpus']): readonly string[] {
   if (gpus.kind === 'these' && gpus.indexes.length === 0) return ['PrivateDevices=yes', 'DevicePolicy=closed'];
   return [
-    'PrivateDevices=no',
-    'DevicePolicy=closed',
-    'DeviceAllow=char-nvidia* rw',
+    ...gpuDeviceLines,
     'Environment=CUDA_DEVICE_ORDER=PCI_BUS_ID',
     ...(gpus.kind === 'all' ? [] : [`Environment=CUDA_VISIBLE_DEVICES=${gpus.indexes.join(',')}`]),
   ];

@@ -25,6 +25,8 @@ export interface LocalFleetOrder {
   readonly count: number;
   /** Port of the first agent, each next one `portStep` further; `null`: any free ones. */
   readonly firstPort: number | null;
+  /** Whether they count what they do, and show it; they do if absent. */
+  readonly metrics?: 'on' | 'off';
   readonly signal: AbortSignal;
 }
 
@@ -114,7 +116,7 @@ interface HostPlace {
 
 /** Writes the agent's configuration and makes the folders in it. */
 async function writeConfig(order: LocalFleetOrder, { host, index, runtimeFolder }: HostPlace): Promise<string> {
-  const { state, firstPort } = order;
+  const { state, firstPort, metrics = 'on' } = order;
   const { paths } = await ensureCertificate(state, { role: 'agent', host, addresses: [loopback] }, new Date());
   const folder = join(state.root, 'agents', host);
   const config: AgentConfig = {
@@ -126,7 +128,7 @@ async function writeConfig(order: LocalFleetOrder, { host, index, runtimeFolder 
     runtimeFolder: join(runtimeFolder, String(index)),
     pki: paths,
     journalLimitBytes,
-    metrics: { port: firstPort === null ? 0 : firstPort + index * portStep + 1 },
+    ...(metrics === 'off' ? {} : { metrics: { port: firstPort === null ? 0 : firstPort + index * portStep + 1 } }),
     stages: 'child-processes',
     endsWithInput: true,
   };

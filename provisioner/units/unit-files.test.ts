@@ -98,6 +98,15 @@ test('a stage sees the slices, and of the rest of the state folder nothing', () 
   assert.match(text, /^TemporaryFileSystem=\/srv\/p4:ro\nBindReadOnlyPaths=-\/srv\/p4\/slices$/m);
 });
 
+test('an agent opens them, too, where stages may: its metrics tell of GPUs', () => {
+  assert.doesNotMatch(textOf(agentDropIn), /nvidia/);
+  assert.match(
+    textOf(agentDropIn, { hasGpus: true }),
+    /^PrivateDevices=no\nDevicePolicy=closed\nDeviceAllow=char-nvidia\* rw$/m,
+  );
+  assert.doesNotMatch(textOf(agentDropIn, { hasGpus: true, gpus: { kind: 'these', indexes: [] } }), /nvidia/);
+});
+
 test('a stage opens devices of GPUs where it may use them, else none', () => {
   assert.match(textOf(stageDropIn), /^PrivateDevices=yes\nDevicePolicy=closed$/m);
   const all = textOf(stageDropIn, { hasGpus: true });

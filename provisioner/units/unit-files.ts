@@ -97,12 +97,13 @@ const rootFile = (path: string, text: string): HostFile => ({ path, text, mode: 
 
 const sourceText = (name: string): string => readFileSync(join(sourceFolder, name), 'utf8');
 
-function agentDropIn({ stateFolder, cpus, ports, hasGpus }: UnitOptions): string {
+function agentDropIn({ stateFolder, cpus, gpus, ports, hasGpus }: UnitOptions): string {
+  const seesGpus = hasGpus && !(gpus.kind === 'these' && gpus.indexes.length === 0);
   return section('Service', [
     ...stateLines(stateFolder),
     ...cpuLines(cpus),
     // For the driver's own program, which tells what the metrics say of GPUs.
-    ...(hasGpus ? gpuDeviceLines : []),
+    ...(seesGpus ? gpuDeviceLines : []),
     // Nothing else is listened at. Kernels without this leave it out.
     'SocketBindDeny=any',
     `SocketBindAllow=tcp:${ports.agent}`,

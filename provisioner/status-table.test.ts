@@ -74,6 +74,27 @@ describe('a status', () => {
     assert.equal(statusLines([], null).at(-1), 'The fleet has no hosts.');
   });
 
+  test('says where metrics are shown, and why they are not; nothing is less ready for it', () => {
+    const withMetrics = (metricsUrls: readonly string[], metricsFault: string): HostAnswer => {
+      const seen = answer('ant');
+      assert.ok(seen.answer.kind === 'status' && seen.answer.status.agent !== null);
+      const { status } = seen.answer;
+      const agent = { ...seen.answer.status.agent, metricsUrls, metricsFault };
+      return { ...seen, answer: { kind: 'status', status: { ...status, agent } } };
+    };
+    const plain = 'http://127.0.0.1:7401/metrics';
+    assert.match(statusLines([withMetrics([plain], '')], null).join('\n'), / :7401 local /);
+    assert.match(
+      statusLines([withMetrics([plain, 'https://[fd00::1]:7401/metrics'], '')], null).join('\n'),
+      / :7401 tls /,
+    );
+    const taken = withMetrics([], 'ADDRESS_IN_USE, address 127.0.0.1:7401');
+    const text = statusLines([taken], null).join('\n');
+    assert.match(text, /ant: its metrics cannot be shown: ADDRESS_IN_USE, address 127\.0\.0\.1:7401/);
+    assert.match(text, / none /);
+    assert.equal(isAllReady([taken]), true);
+  });
+
   test('shows an agent that does not answer, and why', () => {
     const text = statusLines([both[0] ?? silent, silent], null).join('\n');
     assert.match(text, /bee +127\.0\.0\.1:7402 +AGENT_UNREACHABLE/);

@@ -37,7 +37,7 @@ test('text names, escapes and adds up as Prometheus reads it, and leaves out wha
       .map(([, , count]) => count),
     ['1', '1', '2', '2', '3'],
   );
-  assert.ok(text.endsWith('p4_journal_checkpoint_seconds_sum 1000.0035\np4_journal_checkpoint_seconds_count 3\n'));
+  assert.ok(text.includes('p4_journal_checkpoint_seconds_sum 1000.0035\np4_journal_checkpoint_seconds_count 3\n'));
   assert.ok(spentMs >= 0);
 });
 

@@ -178,6 +178,13 @@ export const ringMetrics = {
     help: 'Sessions that may be open at once.',
     appears: 'head',
   },
+  p4_ring_sessions_waiting: {
+    type: 'gauge',
+    unit: 'sessions',
+    labels: ['ring'],
+    help: 'Clients that wait for a session because all are open.',
+    appears: 'head',
+  },
   p4_ring_active_seconds_total: {
     type: 'counter',
     unit: 'seconds',

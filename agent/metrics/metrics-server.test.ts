@@ -79,12 +79,13 @@ suite('an address that is taken', () => {
       ...{ config: { listen: [{ address, port: 7400 }] }, port: taken.port, tls: fleet.alpha, serve },
       log: (line) => log.push(line),
     });
-    assert.equal(server.plain, null);
+    const isListening = (): boolean => server.plain !== null;
+    assert.equal(isListening(), false);
     assert.match(server.places.fault, new RegExp(String(taken.port)));
     other.close();
     await once(other, 'close');
     t.mock.timers.tick(limits.metricRetryMs);
-    while (server.plain === null) await new Promise((resolve) => setImmediate(resolve));
+    while (!isListening()) await new Promise((resolve) => setImmediate(resolve));
     assert.deepEqual(server.places, { urls: [`http://${address}:${String(taken.port)}/metrics`], fault: '' });
     assert.deepEqual(
       log.map(({ event }) => event),

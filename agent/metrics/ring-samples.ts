@@ -89,6 +89,7 @@ function addHead(
   samples.add('p4_ring_requests_waiting', { ring }, waiting);
   samples.add('p4_ring_sessions_open', { ring }, head.sessions.size);
   samples.add('p4_ring_sessions_limit', { ring }, head.slots.length);
+  samples.add('p4_ring_sessions_waiting', { ring }, head.queue.length);
 }
 
 function addLinks(samples: Samples, { meter, linked, nowMs }: Pick<MeteredRing, 'meter' | 'linked' | 'nowMs'>): void {

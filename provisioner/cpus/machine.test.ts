@@ -7,7 +7,7 @@ import { machinesOf, type AgentAnswer } from './machine.ts';
 
 const description: AgentDescription = {
   ...{ host: '', version: '', protocol: 1, machineId: '', cores: 2, memoryBytes: '0', pid: 1, addressMissing: '' },
-  ...{ memoryAvailableBytes: '0', slicesFreeBytes: '0', cpuGroups: [], cpuQuota: 0 },
+  ...{ memoryAvailableBytes: '0', slicesFreeBytes: '0', cpuGroups: [], cpuQuota: 0, metricsUrls: [], metricsFault: '' },
 };
 
 const node = (index: number, change: Partial<NodeStatus> = {}): NodeStatus => ({

@@ -23,9 +23,13 @@ test('a tier asks for its own packages', () => {
   assert.deepEqual(neededBy('structure', [present, absent]), []);
 });
 
-test('only the tier of hosts asks for any', () => {
+test('only tiers of real processes ask for any', () => {
   assert.ok(neededBy('hosts', debianPackages).length > 0);
-  for (const tier of ['structure', 'unit', 'simulation', 'ring'] as const) {
+  assert.deepEqual(
+    neededBy('ring', debianPackages).map(({ name }) => name),
+    ['prometheus'],
+  );
+  for (const tier of ['structure', 'unit', 'simulation', 'engine'] as const) {
     assert.deepEqual(neededBy(tier, debianPackages), []);
   }
 });

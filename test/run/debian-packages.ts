@@ -11,7 +11,10 @@ export interface DebianPackage {
   readonly neededBy: readonly TierName[];
 }
 
-/** Test hosts are whole systems (test/hosts/), ssh is tested against a real server (test/ssh/); Node and /proc do for all else. */
+/**
+ * Test hosts are whole systems (test/hosts/), ssh is tested against a real server (test/ssh/), rules by the program that
+ * reads them (test/grafana/); Node and /proc do for all else.
+ */
 export const debianPackages: readonly DebianPackage[] = [
   { name: 'systemd-container', reason: 'boots test hosts', neededBy: ['hosts'] },
   { name: 'mmdebstrap', reason: 'makes the file system of test hosts', neededBy: ['hosts'] },
@@ -20,6 +23,7 @@ export const debianPackages: readonly DebianPackage[] = [
   { name: 'openssh-client', reason: 'makes the keys of test hosts and logs in to them', neededBy: ['hosts'] },
   { name: 'openssh-server', reason: 'is the server that ssh sessions are tested against', neededBy: ['hosts'] },
   { name: 'sudo', reason: 'is what ssh sessions become root with', neededBy: ['hosts'] },
+  { name: 'prometheus', reason: 'checks rules, and scrapes rings under them', neededBy: ['ring', 'hosts'] },
   { name: 'e2fsprogs', reason: 'makes the small disks of test hosts', neededBy: ['hosts'] },
 ];
 

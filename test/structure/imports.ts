@@ -9,13 +9,13 @@ import { isProduction, lineOf, parse, walk, type Finding, type HouseFile } from 
 /** What each folder may import besides itself. Processes meet only through p4.proto and the stage socket. */
 const mayImport: ReadonlyMap<string, readonly string[]> = new Map([
   ['protocol', []],
-  ['transport', ['protocol']],
   ['model', ['protocol']],
   ['stage', ['protocol', 'model']],
   ['transport', ['protocol']],
   ['agent', ['protocol', 'model', 'transport']],
   ['provisioner', ['protocol', 'model', 'transport']],
   ['bridge', ['protocol', 'transport']],
+  ['grafana', ['protocol']],
 ]);
 
 /** protocol/ has no I/O and no clock: these parts of Node, and these globals, stay out of its production files. */

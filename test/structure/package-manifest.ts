@@ -32,7 +32,7 @@ export function loosePins({ dependencies, devDependencies }: Manifest): readonly
 export function wrongPackages(manifest: Manifest, files: readonly HouseFile[]): readonly Finding[] {
   const sources = typescriptFiles(files);
   const undeclared = sources.flatMap((file) => {
-    const open = { ...manifest.dependencies, ...(isProduction(file.path) ? {} : manifest.devDependencies) };
+    const open = { ...manifest.dependencies, ...(runsForUsers(file.path) ? {} : manifest.devDependencies) };
     return importsOf(file).flatMap(({ specifier, line }) => {
       const name = packageOf(specifier);
       if (name === null || Object.hasOwn(open, name)) return [];
@@ -45,6 +45,9 @@ export function wrongPackages(manifest: Manifest, files: readonly HouseFile[]): 
   );
   return [...undeclared, ...unused.map((name) => wrong(`nothing in production uses ${name}`))];
 }
+
+/** What grafana/ builds is committed: users have its files, not its program. */
+const runsForUsers = (path: string): boolean => isProduction(path) && !path.startsWith('grafana/');
 
 /** Packages with an installation script about which `allowScripts` says neither yes nor no, and entries for none. */
 export function undecidedScripts(

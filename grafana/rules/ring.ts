@@ -46,7 +46,7 @@ export function ringRules(windows: Windows): readonly Rule[] {
     // There and back over the network: what is left when the time at the receiver is taken off.
     recording(
       'link:p4_hop_seconds:mean',
-      `clamp_min((${meanOf(edge, 'p4_link_acknowledgement_seconds', window)}) - on (ring, source, destination) (${rateOf(
+      `clamp_min((${meanOf(edge, 'p4_link_acknowledgement_seconds', window)}) - on (ring, source, destination) group_left () (${rateOf(
         'ring, source, destination',
         'p4_link_held_seconds_total',
         window,
@@ -63,21 +63,25 @@ export function ringRules(windows: Windows): readonly Rule[] {
 
 const busyShare = (window: string): string => `(${rateOf('ring', 'p4_ring_active_seconds_total', window)} > 0.01)`;
 
+/** But for one that is loaded for the first time, which takes as long as its weights are large. */
+const notWhole =
+  'min by (ring) (p4_ring_ready) == 0 unless on (ring) (max by (ring) (p4_ring_phase{phase=~"loading|loaded|linking|linked|probing"}) == 1 and on (ring) max by (ring) (p4_ring_suspensions_total) == 0)';
+
 export function ringAlerts(windows: Windows): readonly Rule[] {
   const usual = range(windows.usualSeconds);
   return [
     alert({
       name: 'P4RingDegraded',
-      expression: 'min by (ring) (p4_ring_ready) == 0',
+      expression: notWhole,
       holds: 'short',
       severity: 'warning',
-      summary: 'Ring {{ $labels.ring }} lost a part or is not whole yet: its requests wait',
+      summary: 'Ring {{ $labels.ring }} lost a part: its requests wait',
       action:
         'npm run status says which stage or link, on which host, and for how long. It comes back by itself where it can.',
     }),
     alert({
       name: 'P4RingDown',
-      expression: 'min by (ring) (p4_ring_ready) == 0',
+      expression: notWhole,
       holds: 'medium',
       severity: 'critical',
       summary: 'Ring {{ $labels.ring }} has been down for a while: its requests fail at their deadline',

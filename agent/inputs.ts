@@ -18,7 +18,7 @@ import type { Plan } from '../protocol/plan.ts';
 import type { Sampling } from '../protocol/sampling.ts';
 import type { Vocabulary } from './head/vocabulary.ts';
 import type { CallId, LinkedEdge } from './calls.ts';
-import type { LoadAdmitted } from './records.ts';
+import type { LoadAdmitted, LoadTerms } from './records.ts';
 import type { HeadMemory } from './head/memory.ts';
 
 export type Input = OperatorInput | NodeInput | LinkInput | TimerInput | OuterInput | RingInput;
@@ -37,10 +37,13 @@ export type OperatorInput =
   | ({ readonly kind: 'probe'; readonly nonce: number; readonly atMs: number } & Addressed)
   | ({ readonly kind: 'unload'; readonly digestMatches: boolean } & Addressed)
   /** At start, before anything else: a load that the journal holds and no unload ended. */
-  | ({ readonly kind: 'restored'; readonly memory: HeadMemory; readonly deadlineMs: number } & Omit<
-      LoadAdmitted,
-      'kind' | 'assignment'
-    >)
+  | ({
+      readonly kind: 'restored';
+      readonly memory: HeadMemory;
+      readonly terms: LoadTerms;
+      /** Why it cannot be taken up. */
+      readonly fault: P4Error | null;
+    } & Omit<LoadAdmitted, 'kind' | 'assignment'>)
   /** At start: stages of a standing load live on, and their generation fits its digest (R2). */
   | ({ readonly kind: 'adopted' } & Adoption)
   /** Root on this host gives the ring up without its generation (G7). */

@@ -6,7 +6,7 @@ import type { CallId, LinkedEdge } from './calls.ts';
 import type { HeadState } from './head/head-state.ts';
 import type { HeadMemory } from './head/memory.ts';
 import type { Placement } from './inputs.ts';
-import type { LoadEnded } from './records.ts';
+import type { LoadEnded, LoadTerms } from './records.ts';
 
 export interface AgentState {
   readonly host: HostName;
@@ -26,6 +26,10 @@ export interface ClaimedRing {
   readonly load: LoadId;
   readonly planDigest: string;
   readonly generationDigest: { readonly salt: string; readonly hash: string };
+  /** Under which terms it was loaded, as they were told last. */
+  readonly terms: LoadTerms;
+  /** Why what was loaded cannot be taken up here: another p4 wrote it down. */
+  readonly fault: P4Error | null;
   /** What its sessions and requests were: they wait for the load (R2). */
   readonly memory: HeadMemory;
   /** Number of the suspension in which its requests are. */

@@ -8,7 +8,7 @@ import type { Effect } from './effects.ts';
 import { abandonedRequests, expiredMemory } from './head/recovery.ts';
 import type { HeadMemory } from './head/memory.ts';
 import type { Input } from './inputs.ts';
-import { unchanged, withoutRing, withRing } from './outcome.ts';
+import { claimFault, lossText, unchanged, withoutRing, withRing } from './outcome.ts';
 import type { JournalRecord } from './records.ts';
 import { startsOf } from './stage-starts.ts';
 import { isHead, type AgentState, type ClaimedRing, type LiveRing, type NodeState, type Suspension } from './state.ts';
@@ -17,12 +17,15 @@ import type { Step } from './step.ts';
 
 /** What its requests wait for is not lost yet: the clock of their deadline starts. */
 export function restored(state: AgentState, input: Extract<Input, { kind: 'restored' }>): Step {
-  const { ring, load, planDigest, generationDigest, memory, deadlineMs } = input;
+  const { ring, load, planDigest, generationDigest, memory, terms, fault } = input;
   const suspension = state.nextSuspension;
-  const claimed: ClaimedRing = { kind: 'claimed', ring, load, planDigest, generationDigest, memory, suspension };
+  const claimed: ClaimedRing = {
+    ...{ kind: 'claimed', ring, load, planDigest, generationDigest, terms, fault, memory, suspension },
+  };
   const next = withRing({ ...state, nextSuspension: suspension + 1 }, claimed);
   const waits = [...memory.requests.values()].some(({ kind }) => kind === 'running');
-  const effects: Effect[] = waits ? [{ kind: 'await-deadline', ring, load, suspension, ms: deadlineMs }] : [];
+  const ms = terms.deadlineSeconds * 1000;
+  const effects: Effect[] = waits ? [{ kind: 'await-deadline', ring, load, suspension, ms }] : [];
   return { state: next, records: [], effects };
 }
 
@@ -68,7 +71,7 @@ export function expiredClaim(
   { load, suspension }: { readonly load: ClaimedRing['load']; readonly suspension: number },
 ): Step {
   if (claimed.load !== load || claimed.suspension !== suspension) return unchanged(state);
-  const { memory, records } = expiredMemory(claimed.memory, load, `RING_EMPTY, host ${state.host}`);
+  const { memory, records } = expiredMemory(claimed.memory, load, lossText(claimFault(state, claimed)));
   return { state: withRing(state, { ...claimed, memory }), records, effects: [] };
 }
 

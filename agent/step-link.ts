@@ -7,6 +7,7 @@ import type { Input } from './inputs.ts';
 import type { EdgeAddress } from './links/link.ts';
 import {
   addressedRing,
+  claimFault,
   generationMismatch,
   refused,
   replied,
@@ -132,7 +133,7 @@ function leavingEdges(ring: LiveRing, host: HostName): DialledEdge[] {
 export function edgeFault(state: AgentState, edge: EdgeAddress, peer: HostName): P4Error | null {
   const ring = state.rings.get(edge.ring);
   if (ring === undefined) return new P4Error('RING_UNKNOWN', { ring: edge.ring, host: state.host });
-  if (ring.kind === 'claimed') return new P4Error('RING_EMPTY', { ring: edge.ring, host: state.host });
+  if (ring.kind === 'claimed') return claimFault(state, ring);
   if (ring.generation !== edge.generation) return generationMismatch(state, edge.ring);
   const { stages } = ring.plan;
   const source = stages[edge.source];

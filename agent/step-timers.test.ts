@@ -15,6 +15,7 @@ import {
   ring,
   stageUp,
   submit,
+  toldTerms,
   ToyAgent,
 } from '../test/simulation/toy-agent.ts';
 import { HeadRecall } from './head/memory.ts';
@@ -27,7 +28,7 @@ test('the deadline of a ring that is taken down ends no request a second time (S
   for (const record of former.records) recall.add(record);
   const claim = { ring, load, planDigest: 'digest', generationDigest: { salt: '', hash: '' } };
   const agent = new ToyAgent()
-    .dispatch({ kind: 'restored', ...claim, memory: recall.memory, deadlineMs: 60_000 })
+    .dispatch({ kind: 'restored', ...claim, memory: recall.memory, terms: toldTerms, fault: null })
     .dispatch(loadInput(planOver([alpha]), { call: call(20), digestMatches: true }))
     .dispatch({ kind: 'unload', call: call(21), ring, generation: right, digestMatches: false });
   const before = agent.state;

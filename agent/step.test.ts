@@ -17,6 +17,7 @@ import {
   ring,
   stageUp,
   submit,
+  toldTerms,
   ToyAgent,
   wrong,
 } from '../test/simulation/toy-agent.ts';
@@ -74,7 +75,7 @@ describe('a load', () => {
     const agent = new ToyAgent();
     const claim = { ring, load, planDigest: 'digest', assignment: '{}', generationDigest: { salt: '', hash: '' } };
     const memory = new HeadRecall({ session: 7, request: 8 }).memory;
-    agent.dispatch({ kind: 'restored', ...claim, memory, deadlineMs: 60_000 });
+    agent.dispatch({ kind: 'restored', ...claim, memory, terms: toldTerms, fault: null });
     agent.dispatch(loadInput(planOver([alpha]), { call: call(4), digestMatches: false }));
     assert.equal(agent.refusal(4), 'RING_TAKEN');
     open(agent, 5);
@@ -379,7 +380,7 @@ describe('a ring whose head has not come up again', () => {
     const recall = new HeadRecall({ session: 0, request: 0 });
     for (const record of former.records) recall.add(record);
     const claim = { ring, load, planDigest: 'digest', generationDigest: { salt: '', hash: '' } };
-    const agent = new ToyAgent().dispatch({ kind: 'restored', ...claim, memory: recall.memory, deadlineMs: 60_000 });
+    const agent = new ToyAgent().dispatch({ kind: 'restored', ...claim, memory: recall.memory, terms: toldTerms, fault: null });
     return agent.dispatch(loadInput(planOver([alpha]), { call: call(20), digestMatches: true }));
   }
 

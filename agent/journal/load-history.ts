@@ -78,6 +78,9 @@ export class LoadHistory {
     switch (record.kind) {
       case 'load-admitted':
         return;
+      case 'load-told':
+        this.#own.push({ ...noted, about: 'told' });
+        return;
       case 'load-ended':
         this.#ending = noted;
         return;

@@ -3,6 +3,7 @@
  * production has around them. It hears nothing while it is stopped, and nothing ever again once it has ended.
  */
 import type { CallId, CallReply } from '../../agent/calls.ts';
+import { termsOf, underTerms, type Assignment } from '../../agent/assignment.ts';
 import type { Effect } from '../../agent/effects.ts';
 import { HeadRecall } from '../../agent/head/memory.ts';
 import type { Input } from '../../agent/inputs.ts';
@@ -10,6 +11,7 @@ import type { EdgeAddress } from '../../agent/links/link.ts';
 import type { AgentState, LiveRing } from '../../agent/state.ts';
 import { edgeFault, edgesToDial } from '../../agent/step-link.ts';
 import type { Step } from '../../agent/step.ts';
+import { present } from '../../protocol/assert.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import type { Frame } from '../../protocol/hop-frame.ts';
 import type { HostName, LoadId, NodeIndex } from '../../protocol/ids.ts';
@@ -94,10 +96,9 @@ export class AgentModel implements DialledAgent {
       const recall = new HeadRecall({ session: 0, request: 0 });
       for (const record of records) recall.add(record);
       const { ring, load, generationDigest, planDigest } = admitted;
-      const deadlineMs = this.#world.loadNamed(admitted.load).plan.deadlineSeconds * 1000;
       this.shell.dispatch({
         ...{ kind: 'restored', ring, load, generationDigest, planDigest },
-        ...{ memory: recall.memory, deadlineMs },
+        ...{ memory: recall.memory, terms: termsOf(this.#assignmentOf(load)), fault: null },
       });
     }
     const living = this.#machine.livingStages();
@@ -191,15 +192,24 @@ export class AgentModel implements DialledAgent {
   }
 
   #adopt(load: LoadId, stages: readonly ToyStage[], highestStart: number): void {
-    const { ring, plan, placements, generation } = this.#world.loadNamed(load);
+    const { ring, generation } = this.#world.loadNamed(load);
     const claimed = this.state.rings.get(ring);
     if (claimed?.kind !== 'claimed' || claimed.load !== load) return;
     for (const stage of stages) this.#stages.adopt(stage);
     this.shell.dispatch({
-      ...{ kind: 'adopted', ring, load, generation, plan, placements, atMs: this.#world.clock.nowMs },
+      ...{ kind: 'adopted', ring, load, generation, ...this.#assignmentOf(load), atMs: this.#world.clock.nowMs },
       stages: new Map(stages.map(({ node, incarnation }) => [node, incarnation])),
       highestStart,
     });
+  }
+
+  /** As the journal has it: what it was told last. */
+  #assignmentOf(load: LoadId): Assignment {
+    const kept = present(this.#machine.journal.loads.get(load), 'a load that stands was admitted');
+    const { plan } = this.#world.loadNamed(load);
+    const admitted: Assignment = { plan, placements: JSON.parse(kept.admitted.assignment) as Assignment['placements'] };
+    const told = kept.records.findLast((record) => record.kind === 'load-told');
+    return told === undefined ? admitted : underTerms(admitted, told);
   }
 
   #enter(load: LoadId, node: NodeIndex, send: (frame: Frame) => void): boolean {

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import type { CallId, CallReply } from '../../agent/calls.ts';
 import type { Effect, StartStage } from '../../agent/effects.ts';
 import type { Input } from '../../agent/inputs.ts';
-import type { JournalRecord } from '../../agent/records.ts';
+import type { JournalRecord, LoadTerms } from '../../agent/records.ts';
 import type { AgentState } from '../../agent/state.ts';
 import { step } from '../../agent/step.ts';
 import type { ErrorCode } from '../../protocol/errors.ts';
@@ -69,6 +69,9 @@ export const loadInput = (plan: Plan, changes: Partial<LoadInput> = {}): LoadInp
   digestMatches: false,
   ...changes,
 });
+
+/** The terms of such a load over one stage. */
+export const toldTerms: LoadTerms = { deadlineSeconds: 60, addresses: [{ address: '127.0.0.1', port: 7400 }] };
 
 /** An agent whose effects are run by a toy ring, one dispatch after another; everything it did is kept to look at. */
 export class ToyAgent {

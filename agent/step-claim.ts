@@ -11,7 +11,7 @@ import type { Input } from './inputs.ts';
 import { claimFault, lossText, unchanged, withoutRing, withRing } from './outcome.ts';
 import type { JournalRecord } from './records.ts';
 import { startsOf } from './stage-starts.ts';
-import { isHead, type AgentState, type ClaimedRing, type LiveRing, type NodeState, type Suspension } from './state.ts';
+import { isHead, type AgentState, type ClaimedRing, type LiveRing, type NodeState } from './state.ts';
 import { deadlineEffects, newSuspension } from './step-suspension.ts';
 import type { Step } from './step.ts';
 
@@ -42,7 +42,8 @@ export function adopted(state: AgentState, input: Extract<Input, { kind: 'adopte
     starts.map(({ order, incarnation }) => [order.node, { kind: 'loading', incarnation }]),
   );
   for (const [node, incarnation] of stages) nodes.set(node, { kind: 'attaching', incarnation });
-  const suspension = claimedSuspension(claimed, new P4Error('AGENT_RESTARTED', { ring, host: state.host }), atMs);
+  // A number of its own: the timer of the claim tells nothing any more.
+  const suspension = newSuspension(state.nextSuspension, new P4Error('AGENT_RESTARTED', { ring, host: state.host }), atMs);
   const live: LiveRing = {
     kind: 'live',
     ...{ ring, load, generation, plan, placements, nodes, suspension },
@@ -54,15 +55,15 @@ export function adopted(state: AgentState, input: Extract<Input, { kind: 'adopte
     ...{ ring, load, node, incarnation },
   }));
   return {
-    state: { ...withRing(counted, live), nextIncarnation: counted.nextIncarnation + starts.length },
+    state: {
+      ...withRing(counted, live),
+      nextIncarnation: counted.nextIncarnation + starts.length,
+      nextSuspension: suspension.number + 1,
+    },
     records: [],
     effects: [...attach, ...starts, ...(isHead(live, state.host) ? deadlineEffects(live, suspension) : [])],
   };
 }
-
-/** The suspension of a ring that comes up again: requests have waited since the agent started. */
-export const claimedSuspension = (claimed: ClaimedRing, error: P4Error, atMs: number): Suspension =>
-  newSuspension(claimed.suspension, error, atMs);
 
 /** R4, for a ring whose loader has not come. */
 export function expiredClaim(

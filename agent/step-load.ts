@@ -8,9 +8,9 @@ import { addressedRing, generationMismatch, refused, replied, unchanged, withRin
 import type { JournalRecord, LoadTerms } from './records.ts';
 import { startsOf } from './stage-starts.ts';
 import { isHead, type AgentState, type LiveRing, type NodeState } from './state.ts';
-import { claimedSuspension, claimEnded } from './step-claim.ts';
+import { claimEnded } from './step-claim.ts';
 import { endRing } from './step-stage.ts';
-import { deadlineEffects } from './step-suspension.ts';
+import { deadlineEffects, newSuspension } from './step-suspension.ts';
 import type { Step } from './step.ts';
 
 type LoadInput = Extract<Input, { kind: 'load' }>;
@@ -36,7 +36,7 @@ export function load(state: AgentState, input: LoadInput): Step {
   if (standing.kind === 'live') return again(state, standing, input);
   if (standing.fault !== null) return refused(state, input.call, standing.fault);
   const empty = new P4Error('RING_EMPTY', { ring: input.ring, host: state.host });
-  const suspension = claimedSuspension(standing, empty, input.atMs);
+  const suspension = newSuspension(state.nextSuspension, empty, input.atMs);
   const waiting = { memory: standing.memory, suspension };
   return started(state, input, { records: termsTold(standing.terms, input), waiting });
 }
@@ -101,8 +101,9 @@ function started(
     ...waiting,
   };
   const nextIncarnation = state.nextIncarnation + starts.length;
+  const nextSuspension = state.nextSuspension + (live.suspension === null ? 0 : 1);
   const told = live.suspension !== null && isHead(live, state.host) ? deadlineEffects(live, live.suspension) : [];
-  return { state: { ...withRing(state, live), nextIncarnation }, records, effects: [...starts, ...told] };
+  return { state: { ...withRing(state, live), nextIncarnation, nextSuspension }, records, effects: [...starts, ...told] };
 }
 
 export function unload(state: AgentState, input: Extract<Input, { kind: 'unload' }>): Step {

@@ -61,7 +61,7 @@ export function stageLost(state: AgentState, input: Extract<Input, { kind: 'stag
   if (node.kind !== 'loading' && node.kind !== 'attaching' && node.kind !== 'loaded') return unchanged(state);
   const { incarnation, error, atMs } = input;
   const nodes = withEntry<NodeIndex, NodeState>(ring.nodes, input.node, { kind: 'lost', incarnation, error });
-  const without = { ...lostAgain(ring), nodes };
+  const without = { ...lostAgain(node.kind === 'loading' ? progressed(ring, atMs) : ring), nodes };
   const record: JournalRecord = {
     kind: 'node-changed',
     ...{ load: ring.load, node: input.node, to: 'lost', reason: error.code },

@@ -164,8 +164,11 @@ export class AgentModel implements DialledAgent {
 
   answer(edge: EdgeAddress, peer: HostName, link: SimLink): Answer {
     const error = edgeFault(this.state, edge, peer);
-    if (error !== null) return { kind: 'refused', error };
     const ring = this.state.rings.get(edge.ring);
+    if (error !== null) {
+      if (ring?.kind === 'live') this.#world.checks.deadlines.refused(this.host, ring, error.facts['phase']);
+      return { kind: 'refused', error };
+    }
     if (ring?.kind !== 'live') return { kind: 'refused', error: new P4Error('RING_UNKNOWN', { ring: edge.ring }) };
     this.#world.checks.acceptedEdge(edge, ring, peer);
     return this.#routesOf(ring).incoming(edge, link);
@@ -255,6 +258,7 @@ export class AgentModel implements DialledAgent {
       const routes = this.#routesOf(live);
       if (routes.dialling.has(edge.source)) continue;
       routes.dialling.add(edge.source);
+      this.#world.ringNamed(ring).expectDial(this.host, edge.port);
       this.#world.network.dial(this, edge, (dialled) => {
         routes.dialling.delete(edge.source);
         const isCurrent = this.#routes.get(load) === routes;

@@ -20,6 +20,13 @@ export class Faults {
       const stage = this.#stage();
       if (stage !== undefined) stage.isStrange = true;
     },
+    // Its slice is damaged, say, or the host has no memory left: it ends whenever it is loaded.
+    'loads-fail': ({ lastsMs }) => {
+      const stage = this.#stage();
+      if (stage === undefined) return;
+      this.#world.machine(stage.host).failLoads(stage.order.ring, lastsMs);
+      stage.kill(new P4Error('STAGE_LOST', { exit: 'SIGKILL' }));
+    },
     'link-broken': () => {
       const links = [...this.#world.network.links];
       if (links.length > 0) this.#world.network.breakOne(this.#world.random.pick(links));

@@ -35,7 +35,6 @@ export interface LoadFacts {
   readonly load: LoadId;
   readonly generation: Generation;
   readonly plan: Plan;
-  readonly placements: readonly Placement[];
 }
 
 /** When the operator does what, besides loading whatever has to stand. */
@@ -47,6 +46,8 @@ export interface OperatorScript {
   /** Unloaded once the agent of its head has started again and knows requests whose head has not come up. */
   readonly unloadsHeadless: boolean;
   readonly loadsAnew: boolean;
+  /** Each run of the loader says anew where agents are reached. */
+  readonly movesAgents: boolean;
 }
 
 const headlessLookMs = 20;
@@ -67,6 +68,9 @@ export class RingModel {
   #run: LoaderRun | null = null;
   #isUnloading = false;
   #count = 0;
+  #port = 7400;
+  /** By host, the port that its agent confirmed last. */
+  readonly #portsTold = new Map<HostName, number>();
 
   constructor(world: World, plan: Plan, script: OperatorScript) {
     this.#world = world;
@@ -150,6 +154,8 @@ export class RingModel {
   }
 
   #load(): void {
+    // Agents are reached elsewhere than the last time.
+    if (this.#script.movesAgents) this.#port++;
     const run = new LoaderRun(this.#world, this, {
       fresh: this.#fresh(),
       diesOneIn: this.#script.loaderDiesOneIn,
@@ -196,9 +202,11 @@ export class RingModel {
     const { clock } = this.#world;
     const { agent } = this.#world.machine(host);
     let isOpen = true;
+    const port = this.#port;
     const answer = (code: ErrorCode | null): void => {
       if (!isOpen) return;
       isOpen = false;
+      if (command === 'load' && code === null) this.#portsTold.set(host, port);
       this.#world.guarded(() => {
         answered(code);
       });
@@ -233,8 +241,9 @@ export class RingModel {
     const digestMatches = standing?.kind === 'claimed' && standing.generationDigest.hash === hash;
     switch (command) {
       case 'load': {
-        const { placements } = this.#world.loadNamed(name.loadId);
-        const order = { load: name.loadId, atMs, plan, planDigest: planDigestOf(plan), assignment: '{}', placements };
+        const placements = placementsOf(plan, this.#port);
+        const assignment = JSON.stringify(placements);
+        const order = { load: name.loadId, atMs, plan, planDigest: planDigestOf(plan), assignment, placements };
         return { kind: 'load', ...at, ...order, generationDigest: { salt: '', hash }, digestMatches };
       }
       case 'link':
@@ -244,6 +253,12 @@ export class RingModel {
       case 'unload':
         return { kind: 'unload', ...at, digestMatches };
     }
+  }
+
+  /** G6: an agent that took a load dials where it was told last, whatever became of it since. */
+  expectDial(from: HostName, port: number): void {
+    const told = this.#portsTold.get(from) ?? port;
+    if (port < told) throw new Violation('G6', `${from} dials at port ${port}, and was told ${told}`);
   }
 
   /** G2: what every command of a load rests on. */
@@ -349,5 +364,5 @@ const brief = (of: {
 }): string => [of.kind, of.command, of.host, of.phase].filter((word) => word !== undefined).join(' ');
 
 /** Where the stages of a ring lie. */
-export const placementsOf = (plan: Plan): readonly Placement[] =>
-  plan.stages.map(({ host }) => ({ sliceId: sliceId('a'.repeat(64)), address: host, port: 7400 }));
+export const placementsOf = (plan: Plan, port: number): readonly Placement[] =>
+  plan.stages.map(({ host }) => ({ sliceId: sliceId('a'.repeat(64)), address: host, port }));

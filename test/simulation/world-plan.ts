@@ -9,10 +9,12 @@ import type { SeededRandom } from './seeded-random.ts';
 import { narrowGrammar, vocabularySize } from './toy-model.ts';
 
 export const faultKinds = [
-  ...(['stage-killed', 'stage-stopped', 'stage-strange', 'link-broken', 'hosts-cut'] as const),
+  ...(['stage-killed', 'stage-stopped', 'stage-strange', 'loads-fail', 'link-broken', 'hosts-cut'] as const),
   ...(['agent-killed', 'agent-stopped', 'power-lost', 'journal-fails', 'intruder'] as const),
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];
+/** Of one ring alone. */
+const stageFaults = ['stage-killed', 'stage-stopped', 'stage-strange', 'loads-fail'] as const satisfies readonly FaultKind[];
 
 export interface PlannedFault {
   readonly kind: FaultKind;
@@ -29,6 +31,8 @@ export interface WorldPlan {
   readonly slowMessagesOneIn: number;
   /** Once in so many times, news comes twice, the second time at once or much later; 0 is never. */
   readonly doublesOneIn: number;
+  /** Most that a stage takes to load, now and then. */
+  readonly slowLoadMs: number;
   readonly lingerMs: number;
   readonly probeMs: number;
   /** The last fault has begun. */
@@ -58,6 +62,7 @@ export function planWorld(random: SeededRandom): WorldPlan {
     ...{ hosts, rings, faults, sparesOthers, faultsEndMs, calmMs },
     slowMessagesOneIn: random.pick([0, 0, 20, 100]),
     doublesOneIn: random.pick([0, 3, 10]),
+    slowLoadMs: random.pick([3_000, 3_000, 3_000, 25_000]),
     lingerMs: 10_000,
     probeMs: random.pick([3_000, 10_000]),
     endMs: calmMs + 400_000,
@@ -68,7 +73,7 @@ function plannedFaults(
   random: SeededRandom,
   { sparesOthers, faultsEndMs }: { readonly sparesOthers: boolean; readonly faultsEndMs: number },
 ): PlannedFault[] {
-  const offered = sparesOthers ? (['stage-killed', 'stage-stopped', 'stage-strange'] as const) : faultKinds;
+  const offered = sparesOthers ? stageFaults : faultKinds;
   // Some worlds have one kind of trouble only, which then shows what it does by itself.
   const kinds = random.oneIn(2) ? offered : [random.pick(offered)];
   return Array.from({ length: random.between(0, 8) }, () => ({
@@ -118,6 +123,7 @@ function ringPlan(random: SeededRandom, { name, hosts, faults, faultsEndMs, isSp
     unloadAtMs: !isSpared && random.oneIn(4) ? unloadTime(random, faults, faultsEndMs) : null,
     unloadsHeadless: !isSpared && random.oneIn(6),
     loadsAnew: random.oneIn(2),
+    movesAgents: random.oneIn(2),
   };
   const clients = Array.from({ length: random.between(1, 4) }, () => clientScript(random, faultsEndMs));
   return { plan, operator, clients };

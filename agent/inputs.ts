@@ -33,7 +33,7 @@ interface Addressed {
 
 export type OperatorInput =
   | ({ readonly kind: 'load' } & Addressed & LoadOrder)
-  | ({ readonly kind: 'link' } & Addressed)
+  | ({ readonly kind: 'link'; readonly atMs: number } & Addressed)
   | ({ readonly kind: 'probe'; readonly nonce: number; readonly atMs: number } & Addressed)
   | ({ readonly kind: 'unload'; readonly digestMatches: boolean } & Addressed)
   /** At start, before anything else: a load that the journal holds and no unload ended. */
@@ -100,7 +100,7 @@ export type NodeInput =
   | ({ readonly kind: 'stage-stopped' } & OfNode);
 
 export type LinkInput =
-  | ({ readonly kind: 'link-up'; readonly link: LinkedEdge } & OfLoad)
+  | ({ readonly kind: 'link-up'; readonly link: LinkedEdge; readonly atMs: number } & OfLoad)
   /** An edge could not be dialled; those that stand are untouched. */
   | ({
       readonly kind: 'dial-failed';

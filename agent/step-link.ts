@@ -28,7 +28,7 @@ export function link(state: AgentState, input: Extract<Input, { kind: 'link' }>)
   switch (ring.phase.kind) {
     case 'loaded':
     case 'unlinked':
-      return dialled(state, ring, input.call);
+      return dialled(state, ring, input);
     case 'linked':
     case 'probing':
     case 'ready':
@@ -44,12 +44,18 @@ export function link(state: AgentState, input: Extract<Input, { kind: 'link' }>)
   }
 }
 
+/** For which call, if any waits for it, and when. */
+interface Linking {
+  readonly call: CallId | null;
+  readonly atMs: number;
+}
+
 /** Dials what does not stand of the edges that leave this host. */
-export function dialled(state: AgentState, ring: LiveRing, call: CallId | null): Step {
+export function dialled(state: AgentState, ring: LiveRing, { call, atMs }: Linking): Step {
   const missing = leavingEdges(ring, state.host).filter(
     ({ source }) => !ring.links.some((standing) => standing.source === source),
   );
-  if (missing.length === 0) return linked(state, ring, call);
+  if (missing.length === 0) return linked(state, ring, { call, atMs });
   const linking = withRing(state, { ...ring, phase: { kind: 'linking', call } });
   const { ring: name, load } = ring;
   return { state: linking, records: [], effects: [{ kind: 'dial-links', ring: name, load, edges: missing }] };
@@ -61,15 +67,15 @@ export function linkUp(state: AgentState, input: Extract<Input, { kind: 'link-up
   const links: readonly LinkedEdge[] = [...ring.links, input.link];
   const next = { ...ring, links };
   if (links.length < leavingEdges(ring, state.host).length) return unchanged(withRing(state, next));
-  return linked(state, next, ring.phase.kind === 'linking' ? ring.phase.call : null);
+  return linked(state, next, { call: ring.phase.kind === 'linking' ? ring.phase.call : null, atMs: input.atMs });
 }
 
 /** Every edge stands. What is left to do for a ring that was lost is the head's: a probe. */
-function linked(state: AgentState, ring: LiveRing, call: CallId | null): Step {
+function linked(state: AgentState, ring: LiveRing, { call, atMs }: Linking): Step {
   const replies = replyTo(call === null ? [] : [call], { kind: 'linked', links: ring.links });
   const standing: LiveRing = { ...ring, phase: { kind: 'linked' } };
   if (ring.suspension !== null && ring.head !== null) {
-    const probing = probeAgain(state, standing, ring.suspension);
+    const probing = probeAgain(state, standing, { ...ring.suspension, atMs });
     return { ...probing, effects: [...replies, ...probing.effects] };
   }
   return { state: withRing(state, { ...standing, suspension: null }), records: [], effects: replies };

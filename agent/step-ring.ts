@@ -27,6 +27,7 @@ import type { AgentState, LiveRing, Suspension } from './state.ts';
 import { suspend } from './step-suspension.ts';
 import type { Step } from './step.ts';
 
+/** One that joins a probe on its way hears how long that one's own round took. */
 export function probe(state: AgentState, input: Extract<Input, { kind: 'probe' }>): Step {
   const addressed = addressedRing(state, input);
   if (addressed.kind === 'refused') return refused(state, input.call, addressed.error);
@@ -44,9 +45,13 @@ export function probe(state: AgentState, input: Extract<Input, { kind: 'probe' }
 }
 
 /** The probe of a head whose ring was lost: nobody asked for it. */
-export function probeAgain(state: AgentState, ring: LiveRing, { number, attempt, sinceMs }: Suspension): Step {
+export function probeAgain(
+  state: AgentState,
+  ring: LiveRing,
+  { number, attempt, atMs }: Pick<Suspension, 'number' | 'attempt'> & { readonly atMs: number },
+): Step {
   const nonce = (number * 0x1_0000 + attempt) % 2 ** 32;
-  return probed(state, ring, { call: null, nonce, sinceMs });
+  return probed(state, ring, { call: null, nonce, sinceMs: atMs });
 }
 
 /** Nothing but the probe goes round before the ring is ready. */

@@ -68,6 +68,16 @@ suite('the deadline of a ring that has lost a stage', () => {
     assert.equal(atDeadline(agent, 50_000 + deadlineMs), 'failed');
   });
 
+  test('counts from the end of a stage that loaded until it was lost (R1)', () => {
+    const agent = lossy();
+    agent.dispatch({ kind: 'retry', ring, load, suspension: 1, attempt: 0, atMs: 1250 });
+    const error = new P4Error('STAGE_LOST', { node: 0, host: alpha });
+    const of = { ring, load, node: nodeIndex(0), incarnation: 2 };
+    agent.dispatch({ kind: 'stage-lost', ...of, error, atMs: 50_000 });
+    assert.equal(atDeadline(agent, 1000 + deadlineMs), 49_000);
+    assert.equal(atDeadline(agent, 50_000 + deadlineMs), 'failed');
+  });
+
   test('is not put off for a stage that ends whenever it is started (R4)', () => {
     const agent = lossy();
     for (let attempt = 0; attempt < limits.stagesLostMost; attempt += 1) {

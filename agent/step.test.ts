@@ -101,7 +101,7 @@ describe('a call of another generation', () => {
     agent.dispatch({ kind: 'open-session', call: call(21), ...at, waits: true });
     agent.dispatch({ kind: 'close-session', call: call(22), ...at, session });
     agent.dispatch({ kind: 'settle', call: call(23), ...at, session, request: requestId(1) });
-    agent.dispatch({ kind: 'link', call: call(24), ...at });
+    agent.dispatch({ kind: 'link', call: call(24), ...at, atMs: 0 });
     for (const id of [20, 21, 22, 23, 24]) assert.equal(agent.refusal(id), 'GENERATION_MISMATCH');
     assert.equal(agent.state, before);
   });

@@ -288,7 +288,7 @@ export class AgentModel implements DialledAgent {
     };
     routes.addLink(link);
     const up = { source, destination, address: link.receiver.host, peer: link.receiver.host };
-    this.shell.dispatch({ kind: 'link-up', ring, load, link: up });
+    this.shell.dispatch({ kind: 'link-up', ring, load, link: up, atMs: this.#world.clock.nowMs });
   }
 
   #taken(before: AgentState, input: Input, step: Step): void {

@@ -27,6 +27,13 @@ export class Faults {
       this.#world.machine(stage.host).failLoads(stage.order.ring, lastsMs);
       stage.kill(new P4Error('STAGE_LOST', { exit: 'SIGKILL' }));
     },
+    // Its disk is slower than anybody's patience.
+    'load-hangs': ({ lastsMs }) => {
+      const stage = this.#stage();
+      if (stage === undefined) return;
+      this.#world.machine(stage.host).hangLoads(stage.order.ring, lastsMs);
+      stage.kill(new P4Error('STAGE_LOST', { exit: 'SIGKILL' }));
+    },
     'link-broken': () => {
       const links = [...this.#world.network.links];
       if (links.length > 0) this.#world.network.breakOne(this.#world.random.pick(links));

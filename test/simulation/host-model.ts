@@ -15,6 +15,7 @@ export class HostModel {
   process: AgentModel | null = null;
   isPowered = true;
   readonly #failingUntilMs = new Map<RingName, number>();
+  readonly #hangingUntilMs = new Map<RingName, number>();
 
   constructor(world: World, host: HostName) {
     this.#world = world;
@@ -35,6 +36,7 @@ export class HostModel {
     const { clock, random, checks } = this.#world;
     const stage = new ToyStage(start, {
       ...{ clock, random, host: this.host, slowLoadMs: this.#world.plan.slowLoadMs },
+      loadsNotUntilMs: this.#hangingUntilMs.get(start.order.ring) ?? 0,
       broken: (violation) => {
         checks.fail(violation);
       },
@@ -45,6 +47,11 @@ export class HostModel {
         if (stage.life === 'starting') stage.kill(new P4Error('STAGE_LOST', { exit: 'SIGBUS' }));
       });
     return stage;
+  }
+
+  /** For a while, no stage of the ring comes to an end of its load. */
+  hangLoads(ring: RingName, forMs: number): void {
+    this.#hangingUntilMs.set(ring, this.#world.clock.nowMs + forMs);
   }
 
   /** For a while, stages of the ring end while they load. */

@@ -43,8 +43,8 @@ export interface OperatorScript {
   readonly loaderDiesOneIn: number;
   /** Unloaded at this time, and loaded anew after a while; `null` is never. */
   readonly unloadAtMs: number | null;
-  /** Unloaded once the agent of its head has started again and knows requests whose head has not come up. */
-  readonly unloadsHeadless: boolean;
+  /** Unloaded so long after the agent of its head has started again and knows requests whose head has not come up. */
+  readonly unloadsHeadlessMs: number | null;
   readonly loadsAnew: boolean;
   /** Each run of the loader says anew where agents are reached. */
   readonly movesAgents: boolean;
@@ -84,7 +84,7 @@ export class RingModel {
         this.#unload();
       });
     }
-    if (script.unloadsHeadless) this.#awaitHeadless();
+    if (script.unloadsHeadlessMs !== null) this.#awaitHeadless();
     this.#look();
   }
 
@@ -135,13 +135,21 @@ export class RingModel {
     const { clock, plan } = this.#world;
     if (clock.nowMs < plan.calmMs)
       clock.after(headlessLookMs, () => {
-        const ring = this.#world.machine(this.headHost).agent?.state.rings.get(this.ring);
-        const isHeadless = ring?.kind === 'live' && ring.head === null && ring.phase.kind !== 'ending';
-        if (isHeadless && [...ring.memory.requests.values()].some(({ kind }) => kind !== 'settled')) {
-          this.wanted = 'unloaded';
-          this.#unload();
-        } else this.#awaitHeadless();
+        if (!this.#isHeadless) this.#awaitHeadless();
+        else
+          clock.after(this.#script.unloadsHeadlessMs ?? 0, () => {
+            if (this.#isHeadless) {
+              this.wanted = 'unloaded';
+              this.#unload();
+            } else this.#awaitHeadless();
+          });
       });
+  }
+
+  get #isHeadless(): boolean {
+    const ring = this.#world.machine(this.headHost).agent?.state.rings.get(this.ring);
+    if (ring?.kind !== 'live' || ring.head !== null || ring.phase.kind === 'ending') return false;
+    return [...ring.memory.requests.values()].some(({ kind }) => kind !== 'settled');
   }
 
   #isAmiss(): boolean {
@@ -247,7 +255,7 @@ export class RingModel {
         return { kind: 'load', ...at, ...order, generationDigest: { salt: '', hash }, digestMatches };
       }
       case 'link':
-        return { kind: 'link', ...at };
+        return { kind: 'link', ...at, atMs };
       case 'probe':
         return { kind: 'probe', ...at, nonce: this.#world.random.below(2 ** 31), atMs };
       case 'unload':

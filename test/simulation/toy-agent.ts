@@ -113,12 +113,13 @@ export class ToyAgent {
     return this;
   }
 
-  turn(): boolean {
+  /** @param atMs when what comes of the frame is home */
+  turn(atMs = 1): boolean {
     const frame = this.frames.shift();
     if (frame === undefined) return false;
     const items = this.toy.run(frame);
     this.dispatch({ kind: 'frame-finished', ring, load });
-    this.dispatch({ kind: 'returned', ring, load, items, slowest: noStep, atMs: 1 });
+    this.dispatch({ kind: 'returned', ring, load, items, slowest: noStep, atMs });
     return true;
   }
 
@@ -171,7 +172,7 @@ export function readyAgent(sessions = 4): ToyAgent {
 
 /** Links and probes a ring whose stages are up. */
 export function makeReady(agent: ToyAgent): ToyAgent {
-  agent.dispatch({ kind: 'link', call: call(2), ring, generation: right });
+  agent.dispatch({ kind: 'link', call: call(2), ring, generation: right, atMs: 0 });
   agent.dispatch({ kind: 'probe', call: call(3), ring, generation: right, nonce: 5, atMs: 0 }).turnAll();
   assert.equal(agent.replies.get(call(3))?.kind, 'probed');
   return agent;

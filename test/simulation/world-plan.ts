@@ -9,7 +9,8 @@ import type { SeededRandom } from './seeded-random.ts';
 import { narrowGrammar, vocabularySize } from './toy-model.ts';
 
 export const faultKinds = [
-  ...(['stage-killed', 'stage-stopped', 'stage-strange', 'loads-fail', 'link-broken', 'hosts-cut'] as const),
+  ...(['stage-killed', 'stage-stopped', 'stage-strange', 'loads-fail', 'load-hangs'] as const),
+  ...(['link-broken', 'hosts-cut'] as const),
   ...(['agent-killed', 'agent-stopped', 'power-lost', 'journal-fails', 'intruder'] as const),
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];
@@ -62,7 +63,7 @@ export function planWorld(random: SeededRandom): WorldPlan {
     ...{ hosts, rings, faults, sparesOthers, faultsEndMs, calmMs },
     slowMessagesOneIn: random.pick([0, 0, 20, 100]),
     doublesOneIn: random.pick([0, 3, 10]),
-    slowLoadMs: random.pick([3_000, 3_000, 3_000, 25_000]),
+    slowLoadMs: random.pick([3_000, 3_000, 25_000]),
     lingerMs: 10_000,
     probeMs: random.pick([3_000, 10_000]),
     endMs: calmMs + 400_000,
@@ -73,14 +74,17 @@ function plannedFaults(
   random: SeededRandom,
   { sparesOthers, faultsEndMs }: { readonly sparesOthers: boolean; readonly faultsEndMs: number },
 ): PlannedFault[] {
-  const offered = sparesOthers ? stageFaults : faultKinds;
+  const offered = sparesOthers ? stageFaults : faultKinds.filter((kind) => kind !== 'load-hangs');
   // Some worlds have one kind of trouble only, which then shows what it does by itself.
   const kinds = random.oneIn(2) ? offered : [random.pick(offered)];
-  return Array.from({ length: random.between(0, 8) }, () => ({
-    kind: random.pick(kinds),
-    atMs: random.between(100, faultsEndMs),
-    lastsMs: random.pick([random.between(10, 500), random.between(500, 5_000), random.between(5_000, 40_000)]),
-  }));
+  const faults = Array.from({ length: random.between(0, 8) }, (): PlannedFault => {
+    const kind = random.pick(kinds);
+    const lastsMs = random.pick([random.between(10, 500), random.between(500, 5_000), random.between(5_000, 40_000)]);
+    return { kind, atMs: random.between(100, faultsEndMs), lastsMs: kind === 'loads-fail' ? 2 * lastsMs : lastsMs };
+  });
+  // Beyond the second limit of any deadline here (R1): a long world, so there are few.
+  const hangs: PlannedFault = { kind: 'load-hangs', atMs: random.between(1_000, faultsEndMs), lastsMs: 2_000_000 };
+  return random.oneIn(50) ? [...faults, hangs] : faults;
 }
 
 interface RingOptions {
@@ -121,7 +125,9 @@ function ringPlan(random: SeededRandom, { name, hosts, faults, faultsEndMs, isSp
   const operator: OperatorScript = {
     loaderDiesOneIn: !isSpared && random.oneIn(4) ? random.between(2, 12) : 0,
     unloadAtMs: !isSpared && random.oneIn(4) ? unloadTime(random, faults, faultsEndMs) : null,
-    unloadsHeadless: !isSpared && random.oneIn(6),
+    // At once, or when the deadline of its requests is near.
+    unloadsHeadlessMs:
+      isSpared || !random.oneIn(5) ? null : random.pick([0, plan.deadlineSeconds * 1000 - random.below(2_000)]),
     loadsAnew: random.oneIn(2),
     movesAgents: random.oneIn(2),
   };

@@ -8,6 +8,7 @@ const id = 'a'.repeat(64);
 const plan = `ring: tale
 model: tale.gguf
 context: 64
+sessions: 4
 deadline: 30
 stages:
   - { host: ant, layers: 0-3 }

@@ -91,11 +91,10 @@ export const headMissing = (ring: LiveRing, host: HostName): P4Error =>
 export function waitingCalls(phase: RingPhase): readonly CallId[] {
   switch (phase.kind) {
     case 'loading':
-    case 'ending':
-      return phase.calls;
     case 'linking':
     case 'probing':
-      return phase.call === null ? [] : [phase.call];
+    case 'ending':
+      return phase.calls;
     case 'loaded':
     case 'unlinked':
     case 'linked':

@@ -9,7 +9,7 @@ import type { JournalRecord } from './records.ts';
 import { standingLoads, type StandingLoad } from './standing-loads.ts';
 
 const host = hostName('ant');
-const plan = 'ring: stories\nmodel: tale.gguf\ncontext: 64\nstages:\n  - { host: ant, layers: 0-3 }\n';
+const plan = 'ring: stories\nmodel: tale.gguf\ncontext: 64\nsessions: 4\nstages:\n  - { host: ant, layers: 0-3 }\n';
 const assignment = JSON.stringify({
   plan,
   placements: [{ sliceId: 'a'.repeat(64), address: '10.0.0.1', port: 7400 }],

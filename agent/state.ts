@@ -77,10 +77,15 @@ export interface Suspension {
 export type RingPhase =
   | { readonly kind: 'loading'; readonly calls: readonly CallId[] }
   | { readonly kind: 'loaded' }
-  | { readonly kind: 'linking'; readonly call: CallId | null }
+  | { readonly kind: 'linking'; readonly calls: readonly CallId[] }
   /** Ready as far as this host can tell; where the head is, a probe comes next. */
   | { readonly kind: 'linked' }
-  | { readonly kind: 'probing'; readonly call: CallId | null; readonly nonce: number; readonly sinceMs: number }
+  | {
+      readonly kind: 'probing';
+      readonly calls: readonly CallId[];
+      readonly nonce: number;
+      readonly sinceMs: number;
+    }
   | { readonly kind: 'ready' }
   /** Some links could not be made; they are dialled again at the next retry. */
   | { readonly kind: 'unlinked' }

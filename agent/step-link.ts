@@ -14,6 +14,7 @@ import {
   replyTo,
   ringOfLoad,
   unchanged,
+  waitingCalls,
   withRing,
 } from './outcome.ts';
 import type { AgentState, LiveRing } from './state.ts';
@@ -28,35 +29,35 @@ export function link(state: AgentState, input: Extract<Input, { kind: 'link' }>)
   switch (ring.phase.kind) {
     case 'loaded':
     case 'unlinked':
-      return dialled(state, ring, input);
+      return dialled(state, ring, { calls: [input.call], atMs: input.atMs });
     case 'linked':
     case 'probing':
     case 'ready':
       return replied(state, input.call, { kind: 'linked', links: ring.links });
-    case 'linking':
-      if (ring.phase.call === null) {
-        return unchanged(withRing(state, { ...ring, phase: { kind: 'linking', call: input.call } }));
-      }
-      return refused(state, input.call, new P4Error('RING_NOT_READY', { ring: ring.ring, phase: ring.phase.kind }));
+    // Another loader, or a recovery, is at it: what comes of that is the answer (G6).
+    case 'linking': {
+      const calls = [...ring.phase.calls, input.call];
+      return unchanged(withRing(state, { ...ring, phase: { kind: 'linking', calls } }));
+    }
     case 'loading':
     case 'ending':
       return refused(state, input.call, new P4Error('RING_NOT_READY', { ring: ring.ring, phase: ring.phase.kind }));
   }
 }
 
-/** For which call, if any waits for it, and when. */
+/** For which calls, and when. */
 interface Linking {
-  readonly call: CallId | null;
+  readonly calls: readonly CallId[];
   readonly atMs: number;
 }
 
 /** Dials what does not stand of the edges that leave this host. */
-export function dialled(state: AgentState, ring: LiveRing, { call, atMs }: Linking): Step {
+export function dialled(state: AgentState, ring: LiveRing, { calls, atMs }: Linking): Step {
   const missing = leavingEdges(ring, state.host).filter(
     ({ source }) => !ring.links.some((standing) => standing.source === source),
   );
-  if (missing.length === 0) return linked(state, ring, { call, atMs });
-  const linking = withRing(state, { ...ring, phase: { kind: 'linking', call } });
+  if (missing.length === 0) return linked(state, ring, { calls, atMs });
+  const linking = withRing(state, { ...ring, phase: { kind: 'linking', calls } });
   const { ring: name, load } = ring;
   return { state: linking, records: [], effects: [{ kind: 'dial-links', ring: name, load, edges: missing }] };
 }
@@ -67,12 +68,12 @@ export function linkUp(state: AgentState, input: Extract<Input, { kind: 'link-up
   const links: readonly LinkedEdge[] = [...ring.links, input.link];
   const next = { ...ring, links };
   if (links.length < leavingEdges(ring, state.host).length) return unchanged(withRing(state, next));
-  return linked(state, next, { call: ring.phase.kind === 'linking' ? ring.phase.call : null, atMs: input.atMs });
+  return linked(state, next, { calls: waitingCalls(ring.phase), atMs: input.atMs });
 }
 
 /** Every edge stands. What is left to do for a ring that was lost is the head's: a probe. */
-function linked(state: AgentState, ring: LiveRing, { call, atMs }: Linking): Step {
-  const replies = replyTo(call === null ? [] : [call], { kind: 'linked', links: ring.links });
+function linked(state: AgentState, ring: LiveRing, { calls, atMs }: Linking): Step {
+  const replies = replyTo(calls, { kind: 'linked', links: ring.links });
   const standing: LiveRing = { ...ring, phase: { kind: 'linked' } };
   if (ring.suspension !== null && ring.head !== null) {
     const probing = probeAgain(state, standing, { ...ring.suspension, atMs });

@@ -52,7 +52,7 @@ function stagesLoaded(
   const loaded: LiveRing = { ...ring, phase: { kind: 'loaded' } };
   const replies = replyTo(calls, { kind: 'loaded', confirmed: false });
   if (ring.suspension === null) return { state: withRing(state, loaded), records: [], effects: replies };
-  const linking = dialled(state, loaded, { call: null, atMs });
+  const linking = dialled(state, loaded, { calls: [], atMs });
   return { ...linking, effects: [...replies, ...linking.effects] };
 }
 

@@ -32,7 +32,7 @@ test('the deadline of a ring that is taken down ends no request a second time (S
     .dispatch(loadInput(planOver([alpha]), { call: call(20), digestMatches: true }))
     .dispatch({ kind: 'unload', call: call(21), ring, generation: right, digestMatches: false });
   const before = agent.state;
-  agent.dispatch({ kind: 'recovery-deadline', ring, load, suspension: 1, atMs: 1e12 });
+  agent.dispatch({ kind: 'recovery-deadline', ring, load, suspension: 2, atMs: 1e12 });
   assert.equal(agent.state, before);
   assert.equal(agent.records.filter(({ kind }) => kind === 'request-ended').length, 1);
 });
@@ -89,7 +89,8 @@ suite('the deadline of a ring that has lost a stage', () => {
       agent.dispatch({ kind: 'stage-lost', ...of, error, atMs: atMs + 100 });
     }
     agent.dispatch({ kind: 'retry', ring, load, suspension: 1, attempt: limits.stagesLostMost, atMs: 50_000 });
-    assert.equal(atDeadline(agent, 1000 + deadlineMs), 'failed');
+    assert.equal(atDeadline(agent, 1000 + deadlineMs), 3100, 'from the last that could be hoped for');
+    assert.equal(atDeadline(agent, 4100 + deadlineMs), 'failed');
   });
 
   test('is put off for a stage that loads anywhere in the ring, up to the second limit (R1, R4)', () => {

@@ -400,7 +400,7 @@ describe('a ring whose head has not come up again', () => {
 
   it('fails them at the deadline, and settles them when it is back after all (R4, S3)', () => {
     const agent = restarted();
-    agent.dispatch({ kind: 'recovery-deadline', ring, load, suspension: 1, atMs: 1e12 });
+    agent.dispatch({ kind: 'recovery-deadline', ring, load, suspension: 2, atMs: 1e12 });
     assert.deepEqual(whatBecame(agent), [['request-ended', 1]]);
     stageUp(agent, 0);
     agent.turnAll();

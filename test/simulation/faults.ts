@@ -48,8 +48,9 @@ export class Faults {
       const { random } = this.#world;
       const machine = this.#machine();
       // Whatever killed it may have killed more.
-      const [stage] = machine.livingStages();
-      if (random.oneIn(3)) stage?.kill(new P4Error('STAGE_LOST', { exit: 'SIGKILL' }));
+      const stages = machine.livingStages();
+      const killed = random.oneIn(3) ? stages.slice(0, 1) : random.oneIn(4) ? stages : [];
+      for (const stage of killed) stage.kill(new P4Error('STAGE_LOST', { exit: 'SIGKILL' }));
       machine.killAgent(Math.min(lastsMs, 10_000));
     },
     'agent-stopped': ({ lastsMs }) => {

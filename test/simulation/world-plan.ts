@@ -82,9 +82,10 @@ function plannedFaults(
     const lastsMs = random.pick([random.between(10, 500), random.between(500, 5_000), random.between(5_000, 40_000)]);
     return { kind, atMs: random.between(100, faultsEndMs), lastsMs: kind === 'loads-fail' ? 2 * lastsMs : lastsMs };
   });
-  // Beyond the second limit of any deadline here (R1): a long world, so there are few.
-  const hangs: PlannedFault = { kind: 'load-hangs', atMs: random.between(1_000, faultsEndMs), lastsMs: 2_000_000 };
-  return random.oneIn(50) ? [...faults, hangs] : faults;
+  if (!random.oneIn(15)) return faults;
+  // Beyond any deadline here, and beyond its second limit (R1): those worlds are long, so there are few.
+  const lastsMs = random.oneIn(4) ? 2_000_000 : 100_000;
+  return [...faults, { kind: 'load-hangs', atMs: random.between(1_000, faultsEndMs), lastsMs }];
 }
 
 interface RingOptions {
@@ -127,7 +128,7 @@ function ringPlan(random: SeededRandom, { name, hosts, faults, faultsEndMs, isSp
     unloadAtMs: !isSpared && random.oneIn(4) ? unloadTime(random, faults, faultsEndMs) : null,
     // At once, or when the deadline of its requests is near.
     unloadsHeadlessMs:
-      isSpared || !random.oneIn(5) ? null : random.pick([0, plan.deadlineSeconds * 1000 - random.below(2_000)]),
+      isSpared || !random.oneIn(4) ? null : random.pick([0, plan.deadlineSeconds * 1000 - random.below(2_000)]),
     loadsAnew: random.oneIn(2),
     movesAgents: random.oneIn(2),
   };

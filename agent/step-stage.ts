@@ -13,7 +13,7 @@ import { lossText, replyTo, ringOfLoad, unchanged, waitingCalls, withoutRing, wi
 import type { JournalRecord, LoadEnded } from './records.ts';
 import type { AgentState, LiveRing, NodeState, RingPhase } from './state.ts';
 import { dialled } from './step-link.ts';
-import { lostAgain, progressed, suspend } from './step-suspension.ts';
+import { loadsStages, lostAgain, progressed, suspend } from './step-suspension.ts';
 import type { Step } from './step.ts';
 
 export function stageLoaded(state: AgentState, input: Extract<Input, { kind: 'stage-loaded' }>): Step {
@@ -65,7 +65,7 @@ export function stageLost(state: AgentState, input: Extract<Input, { kind: 'stag
   if (node.kind !== 'loading' && node.kind !== 'attaching' && node.kind !== 'loaded') return unchanged(state);
   const { incarnation, error, atMs } = input;
   const nodes = withEntry<NodeIndex, NodeState>(ring.nodes, input.node, { kind: 'lost', incarnation, error });
-  const without = { ...lostAgain(node.kind === 'loading' ? progressed(ring, atMs) : ring), nodes };
+  const without = { ...lostAgain(loadsStages(ring) ? progressed(ring, atMs) : ring), nodes };
   const record: JournalRecord = {
     kind: 'node-changed',
     ...{ load: ring.load, node: input.node, to: 'lost', reason: error.code },

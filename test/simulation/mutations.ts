@@ -333,7 +333,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a stage that did load is a sign (R1)',
     file: stepStage,
-    guard: "node.kind === 'loading' ? progressed(ring, atMs) : ring",
+    guard: 'loadsStages(ring) ? progressed(ring, atMs) : ring',
     instead: 'ring',
   },
   {

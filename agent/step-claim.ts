@@ -43,7 +43,11 @@ export function adopted(state: AgentState, input: Extract<Input, { kind: 'adopte
   );
   for (const [node, incarnation] of stages) nodes.set(node, { kind: 'attaching', incarnation });
   // A number of its own: the timer of the claim tells nothing any more.
-  const suspension = newSuspension(state.nextSuspension, new P4Error('AGENT_RESTARTED', { ring, host: state.host }), atMs);
+  const suspension = newSuspension(
+    state.nextSuspension,
+    new P4Error('AGENT_RESTARTED', { ring, host: state.host }),
+    atMs,
+  );
   const live: LiveRing = {
     kind: 'live',
     ...{ ring, load, generation, plan, placements, nodes, suspension },

@@ -4,6 +4,7 @@ import { P4Error } from '../protocol/errors.ts';
 import {
   alpha,
   call,
+  claim,
   load,
   loadInput,
   open,
@@ -34,20 +35,20 @@ test('a load that comes again tells where agents are reached now, and how long a
   assert.equal(agent.records.length, records, 'the same terms again are nothing new');
 });
 
-const claim = { ring, load, planDigest: 'digest', generationDigest: { salt: '', hash: '' }, memory: emptyMemory };
+const memory = emptyMemory;
 const again = loadInput(planOver([alpha]), { call: call(4), digestMatches: true });
 
 test('an empty ring that is loaded again under other terms keeps those', () => {
   const former = { deadlineSeconds: 60, addresses: [{ address: '10.0.0.1', port: 7400 }] };
-  const agent = new ToyAgent().dispatch({ kind: 'restored', ...claim, terms: former, fault: null }).dispatch(again);
+  const agent = new ToyAgent().dispatch({ kind: 'restored', ...claim, memory, terms: former }).dispatch(again);
   assert.deepEqual(agent.records, [{ kind: 'load-told', load, ...toldTerms }]);
-  const same = new ToyAgent().dispatch({ kind: 'restored', ...claim, terms: toldTerms, fault: null }).dispatch(again);
+  const same = new ToyAgent().dispatch({ kind: 'restored', ...claim, memory }).dispatch(again);
   assert.deepEqual(same.records, []);
 });
 
 test('a load that this p4 cannot read starts no stage, says so, and can be given up', () => {
   const fault = new P4Error('LOAD_NOT_READABLE', { ring, host: alpha });
-  const agent = new ToyAgent().dispatch({ kind: 'restored', ...claim, terms: toldTerms, fault }).dispatch(again);
+  const agent = new ToyAgent().dispatch({ kind: 'restored', ...claim, memory, fault }).dispatch(again);
   assert.deepEqual(agent.started, []);
   assert.equal(agent.refusal(4), 'LOAD_NOT_READABLE');
   assert.equal(open(agent, 5).refusal(5), 'LOAD_NOT_READABLE');

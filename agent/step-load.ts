@@ -103,7 +103,11 @@ function started(
   const nextIncarnation = state.nextIncarnation + starts.length;
   const nextSuspension = state.nextSuspension + (live.suspension === null ? 0 : 1);
   const told = live.suspension !== null && isHead(live, state.host) ? deadlineEffects(live, live.suspension) : [];
-  return { state: { ...withRing(state, live), nextIncarnation, nextSuspension }, records, effects: [...starts, ...told] };
+  return {
+    state: { ...withRing(state, live), nextIncarnation, nextSuspension },
+    records,
+    effects: [...starts, ...told],
+  };
 }
 
 export function unload(state: AgentState, input: Extract<Input, { kind: 'unload' }>): Step {

@@ -2,7 +2,18 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { P4Error } from '../protocol/errors.ts';
 import { hostName, nodeIndex } from '../protocol/ids.ts';
-import { alpha, call, load, loadInput, planOver, readyAgent, right, ring, stageUp, ToyAgent } from '../test/simulation/toy-agent.ts';
+import {
+  alpha,
+  call,
+  load,
+  loadInput,
+  planOver,
+  readyAgent,
+  right,
+  ring,
+  stageUp,
+  ToyAgent,
+} from '../test/simulation/toy-agent.ts';
 
 test('a probe that joins the one of a recovery tells how long that one’s own round took, not the outage', () => {
   const agent = readyAgent();

@@ -6,6 +6,7 @@ import { limits } from '../protocol/limits.ts';
 import {
   alpha,
   call,
+  claim,
   load,
   loadInput,
   open,
@@ -15,7 +16,6 @@ import {
   ring,
   stageUp,
   submit,
-  toldTerms,
   ToyAgent,
 } from '../test/simulation/toy-agent.ts';
 import { HeadRecall } from './head/memory.ts';
@@ -26,9 +26,8 @@ test('the deadline of a ring that is taken down ends no request a second time (S
   submit(former, 11, { session: 1, prompt: [5], maxTokens: 9 }).turn();
   const recall = new HeadRecall({ session: 0, request: 0 });
   for (const record of former.records) recall.add(record);
-  const claim = { ring, load, planDigest: 'digest', generationDigest: { salt: '', hash: '' } };
   const agent = new ToyAgent()
-    .dispatch({ kind: 'restored', ...claim, memory: recall.memory, terms: toldTerms, fault: null })
+    .dispatch({ kind: 'restored', ...claim, memory: recall.memory })
     .dispatch(loadInput(planOver([alpha]), { call: call(20), digestMatches: true }))
     .dispatch({ kind: 'unload', call: call(21), ring, generation: right, digestMatches: false });
   const before = agent.state;

@@ -7,6 +7,7 @@ import { nodeIndex, requestId, ringName, sessionId, tokenId } from '../protocol/
 import {
   alpha,
   call,
+  claim,
   load,
   loadInput,
   makeReady,
@@ -17,7 +18,6 @@ import {
   ring,
   stageUp,
   submit,
-  toldTerms,
   ToyAgent,
   wrong,
 } from '../test/simulation/toy-agent.ts';
@@ -73,9 +73,8 @@ describe('a load', () => {
 
   it('found in the journal after a restart is loaded by its own generation only (G4, R2)', () => {
     const agent = new ToyAgent();
-    const claim = { ring, load, planDigest: 'digest', assignment: '{}', generationDigest: { salt: '', hash: '' } };
     const memory = new HeadRecall({ session: 7, request: 8 }).memory;
-    agent.dispatch({ kind: 'restored', ...claim, memory, terms: toldTerms, fault: null });
+    agent.dispatch({ kind: 'restored', ...claim, memory });
     agent.dispatch(loadInput(planOver([alpha]), { call: call(4), digestMatches: false }));
     assert.equal(agent.refusal(4), 'RING_TAKEN');
     open(agent, 5);
@@ -379,8 +378,7 @@ describe('a ring whose head has not come up again', () => {
     submit(former, 11, { session: 1, prompt: [5], maxTokens: 9 }).turn();
     const recall = new HeadRecall({ session: 0, request: 0 });
     for (const record of former.records) recall.add(record);
-    const claim = { ring, load, planDigest: 'digest', generationDigest: { salt: '', hash: '' } };
-    const agent = new ToyAgent().dispatch({ kind: 'restored', ...claim, memory: recall.memory, terms: toldTerms, fault: null });
+    const agent = new ToyAgent().dispatch({ kind: 'restored', ...claim, memory: recall.memory });
     return agent.dispatch(loadInput(planOver([alpha]), { call: call(20), digestMatches: true }));
   }
 

@@ -50,8 +50,7 @@ export function replaysOf(
     const hosts = new Set(load.plan.stages.map(({ host }): string => host));
     // A plan that the agents there cannot read is not told again to them.
     const isToGo = isHalfUnloaded(load) || standing.some(({ phase }) => phase === 'unreadable');
-    const isHalf =
-      isToGo || answers.some(({ host }) => hosts.has(host) && isEmpty(parts.get(host) ?? null));
+    const isHalf = isToGo || answers.some(({ host }) => hosts.has(host) && isEmpty(parts.get(host) ?? null));
     if (!isHalf) return [];
     const { ring, stages } = load.plan;
     const aim = isToGo ? 'gone' : 'ready';

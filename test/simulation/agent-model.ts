@@ -21,6 +21,7 @@ import { RingRoutesModel } from './ring-routes-model.ts';
 import { ServicesModel } from './services-model.ts';
 import { ShellModel } from './shell-model.ts';
 import { StagesModel } from './stages-model.ts';
+import { traced } from './step-trace.ts';
 import type { ToyStage } from './toy-stage.ts';
 import { Violation } from './violation.ts';
 import type { World } from './world.ts';
@@ -389,25 +390,3 @@ function checkAdmission(journal: HostModel['journal'], effect: Effect, world: Wo
       : reply.kind !== 'submitted' || loads.some(({ requests }) => requests.has(reply.request));
   if (!isKept) world.fail(new Violation('J2', `${reply.kind} is answered and not in the journal`));
 }
-
-/** A step on one line. */
-function traced(input: Input, { records, effects, state }: Step): string {
-  const facts = Object.entries(input).filter(
-    ([name]) => !['kind', 'plan', 'memory', 'placements', 'vocabulary'].includes(name),
-  );
-  const given = facts.map(([name, value]) => `${name}=${brief(value)}`).join(' ');
-  const ring = 'ring' in input ? state.rings.get(input.ring) : undefined;
-  const phase =
-    ring?.kind === 'live' ? `${ring.phase.kind}${ring.suspension === null ? '' : ' (suspended)'}` : ring?.kind;
-  const named = [...records, ...effects].map(({ kind, ...rest }) => `\n      ${kind} ${brief(rest)}`).join('');
-  return `${input.kind} ${given} -> ${phase ?? 'no ring'}${named}`;
-}
-
-const brief = (value: unknown): string => {
-  if (value instanceof P4Error) return `${value.code} ${JSON.stringify(value.facts)}`;
-  return JSON.stringify(value, (name, inner: unknown) => {
-    if (typeof inner === 'bigint') return `${inner}`;
-    if (name === 'plan' || name === 'sampling') return undefined;
-    return inner instanceof P4Error ? inner.code : inner;
-  });
-};

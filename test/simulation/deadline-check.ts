@@ -37,8 +37,10 @@ export class DeadlineCheck {
   readonly #stages = new StageWatch();
   /** Timers that run, by host. */
   readonly #timers = new Map<HostName, Set<string>>();
-  /** When something was last amiss anywhere that keeps news from coming round. */
+  /** When agents last had to find each other anew. */
   #unrestMs = 0;
+  /** When one could last not be reached: who dialled it then may wait for its answer. */
+  #silenceMs = 0;
 
   constructor(world: World) {
     this.#world = world;
@@ -108,14 +110,14 @@ export class DeadlineCheck {
 
   #seeUnrest({ input }: TakenStep): void {
     const { machines, network, clock } = this.#world;
-    const isAmiss =
-      unrestful.has(input.kind) ||
+    if (unrestful.has(input.kind)) this.#unrestMs = clock.nowMs;
+    const isSilent =
       network.isCutAnywhere ||
       machines.some(
         ({ process, stages }) =>
           process?.isListening !== true || process.isStopped || stages.some(({ silentForMs }) => silentForMs > 0),
       );
-    if (isAmiss) this.#unrestMs = clock.nowMs;
+    if (isSilent) this.#silenceMs = clock.nowMs;
   }
 
   /** R1, R4: a loss fails no request before the deadline. */
@@ -147,7 +149,8 @@ export class DeadlineCheck {
       return ring?.kind === 'live' && ring.load === load;
     };
     const isDead = plan.stages.some(({ host }) => this.#stages.givesUp(host, load));
-    if (nowMs - this.#unrestMs < newsMs || isDead || !others.every(isLiveThere)) return false;
+    const peaceMs = Math.min(nowMs - this.#unrestMs, nowMs - this.#silenceMs - limits.linkMs);
+    if (peaceMs < newsMs || isDead || !others.every(isLiveThere)) return false;
     return others.some((host) => (this.#stages.loadingSinceMs(host, load) ?? nowMs) < nowMs - newsMs);
   }
 

@@ -1,12 +1,6 @@
 /** The guards that recovery rests on, by name, and how each is taken away in the built files. */
-export interface Mutation {
-  readonly name: string;
-  /** In `dist/`. */
-  readonly file: string;
-  /** Stands in it exactly once. */
-  readonly guard: string;
-  readonly instead: string;
-}
+import { deadlineMutations } from './deadline-mutations.ts';
+import type { Mutation } from './mutation.ts';
 
 const stepLink = 'agent/step-link.js';
 const stepRing = 'agent/step-ring.js';
@@ -311,79 +305,7 @@ export const mutations: readonly Mutation[] = [
     guard: "{ kind: 'await-deadline', ring, load, suspension: number, ms },\n        {",
     instead: '{',
   },
-  // The clock of a deadline
-  {
-    name: 'a stage that loads puts the deadline off (R1)',
-    file: timers,
-    guard: 'loadsStages(ring) ? deadlineMs : ',
-    instead: '',
-  },
-  {
-    name: 'the deadline counts from the last sign (R1)',
-    file: timers,
-    guard: 'input.atMs - suspension.progressMs',
-    instead: 'input.atMs - suspension.sinceMs',
-  },
-  {
-    name: 'a stage that has loaded is a sign (R1)',
-    file: stepStage,
-    guard: 'hasLoaded ? progressed(ring, atMs) : ring',
-    instead: 'ring',
-  },
-  {
-    name: 'a stage that did load is a sign (R1)',
-    file: stepStage,
-    guard: 'loadsStages(ring) ? progressed(ring, atMs) : ring',
-    instead: 'ring',
-  },
-  {
-    name: 'a neighbour that loads is a sign (R1)',
-    file: stepLink,
-    guard: 'withRing(state, progressed(ring, input.atMs))',
-    instead: 'state',
-  },
-  {
-    name: 'a neighbour that loads is told on (R1)',
-    file: stepLink,
-    guard: 'records: [], effects: [tell] };',
-    instead: 'records: [], effects: [] };',
-  },
-  {
-    name: 'a refusal of one that loads is a sign (R1)',
-    file: stepLink,
-    guard: "error.code !== 'RING_NOT_READY' || error.facts['phase'] !== 'loading'",
-    instead: 'true',
-  },
-  {
-    name: 'stages that are only emptied do not load (R4)',
-    file: stepLink,
-    guard: "kind === 'loading' && !loadsStages(ring)",
-    instead: 'false',
-  },
-  {
-    name: 'losses of an outage are counted (R4)',
-    file: suspension,
-    guard: 'stagesLost: ring.suspension.stagesLost + 1',
-    instead: 'stagesLost: 0',
-  },
-  {
-    name: 'a host that gives up loads in vain (R4)',
-    file: suspension,
-    guard: '(suspension === null || !givesUp(suspension)) &&',
-    instead: '',
-  },
-  {
-    name: 'a host that gives up has no sign (R4)',
-    file: suspension,
-    guard: 'ring.suspension === null || givesUp(ring.suspension)',
-    instead: 'ring.suspension === null',
-  },
-  {
-    name: 'a reload has a limit (R4)',
-    file: timers,
-    guard: ' && input.atMs - suspension.sinceMs < deadlineMs + limits.reloadMs',
-    instead: '',
-  },
+  ...deadlineMutations,
   // Terms
   {
     name: 'links use the terms told last (G6)',

@@ -140,6 +140,8 @@ export class RingModel {
           clock.after(this.#script.unloadsHeadlessMs ?? 0, () => {
             if (this.#isHeadless) {
               this.wanted = 'unloaded';
+              // Whoever loads it again waits no longer.
+              this.#run?.cancel();
               this.#unload();
             } else this.#awaitHeadless();
           });
@@ -306,6 +308,10 @@ class LoaderRun {
 
   begin(): void {
     this.#give({ kind: 'begin', kept: this.#ring.kept, fresh: this.#options.fresh });
+  }
+
+  cancel(): void {
+    this.#give({ kind: 'cancel', failure: { code: 'CANCELLED', facts: {} } });
   }
 
   #give(input: LoaderInput): void {

@@ -89,7 +89,8 @@ export class StageWatch {
   #ended(host: HostName, load: LoadId): void {
     const left = [...(this.#hosts.get(host)?.get(load)?.stages.keys() ?? [])];
     this.#hosts.get(host)?.delete(load);
-    if (left.length > 0) throw new Violation('R2', `a load ends on ${host} before its stage (node and start ${left.join(', ')})`);
+    if (left.length > 0)
+      throw new Violation('R2', `a load ends on ${host} before its stage (node and start ${left.join(', ')})`);
   }
 
   #of(host: HostName, load: LoadId): Watched {

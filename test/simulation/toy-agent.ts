@@ -73,6 +73,12 @@ export const loadInput = (plan: Plan, changes: Partial<LoadInput> = {}): LoadInp
 /** The terms of such a load over one stage. */
 export const toldTerms: LoadTerms = { deadlineSeconds: 60, addresses: [{ address: '127.0.0.1', port: 7400 }] };
 
+/** What a journal says of it, but for its sessions and requests. */
+export const claim = {
+  ...{ ring, load, planDigest: 'digest', generationDigest: { salt: '', hash: '' } },
+  ...{ terms: toldTerms, fault: null },
+} as const;
+
 /** An agent whose effects are run by a toy ring, one dispatch after another; everything it did is kept to look at. */
 export class ToyAgent {
   state: AgentState = { host: alpha, rings: new Map(), nextIncarnation: 1, nextSuspension: 1 };

@@ -15,7 +15,12 @@ export const faultKinds = [
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];
 /** Of one ring alone. */
-const stageFaults = ['stage-killed', 'stage-stopped', 'stage-strange', 'loads-fail'] as const satisfies readonly FaultKind[];
+const stageFaults = [
+  'stage-killed',
+  'stage-stopped',
+  'stage-strange',
+  'loads-fail',
+] as const satisfies readonly FaultKind[];
 
 export interface PlannedFault {
   readonly kind: FaultKind;

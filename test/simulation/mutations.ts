@@ -284,7 +284,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'retries go on',
     file: timers,
-    guard: "ring.phase.kind === 'unlinked' ? dialled(state, ring, null)",
+    guard: "ring.phase.kind === 'unlinked' ? dialled(state, ring, { calls: [], atMs: input.atMs })",
     instead: 'false ? null',
   },
   {

@@ -210,8 +210,12 @@ async function takeUp(parts: {
   readonly log: Log;
 }): Promise<void> {
   const { config, launcher, journal, stages, dispatch, log } = parts;
-  const loads = await standingLoads(journal);
-  for (const { restored } of loads) dispatch(restored);
+  const loads = await standingLoads(journal, config.host);
+  for (const { restored } of loads) {
+    const { ring, load, fault } = restored;
+    if (fault !== null) log({ event: 'load-not-readable', ring, load, code: fault.code, ...fault.facts });
+    dispatch(restored);
+  }
   // After the journal is locked (J5): these are no stages of an agent that lives.
   const handles = await launcher.former(config.runtimeFolder, (folder, line) => {
     log({

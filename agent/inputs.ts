@@ -18,7 +18,7 @@ import type { Plan } from '../protocol/plan.ts';
 import type { Sampling } from '../protocol/sampling.ts';
 import type { Vocabulary } from './head/vocabulary.ts';
 import type { CallId, LinkedEdge } from './calls.ts';
-import type { LoadAdmitted } from './records.ts';
+import type { LoadAdmitted, LoadTerms } from './records.ts';
 import type { HeadMemory } from './head/memory.ts';
 
 export type Input = OperatorInput | NodeInput | LinkInput | TimerInput | OuterInput | RingInput;
@@ -33,14 +33,17 @@ interface Addressed {
 
 export type OperatorInput =
   | ({ readonly kind: 'load' } & Addressed & LoadOrder)
-  | ({ readonly kind: 'link' } & Addressed)
+  | ({ readonly kind: 'link'; readonly atMs: number } & Addressed)
   | ({ readonly kind: 'probe'; readonly nonce: number; readonly atMs: number } & Addressed)
   | ({ readonly kind: 'unload'; readonly digestMatches: boolean } & Addressed)
   /** At start, before anything else: a load that the journal holds and no unload ended. */
-  | ({ readonly kind: 'restored'; readonly memory: HeadMemory; readonly deadlineMs: number } & Omit<
-      LoadAdmitted,
-      'kind' | 'assignment'
-    >)
+  | ({
+      readonly kind: 'restored';
+      readonly memory: HeadMemory;
+      readonly terms: LoadTerms;
+      /** Why it cannot be taken up. */
+      readonly fault: P4Error | null;
+    } & Omit<LoadAdmitted, 'kind' | 'assignment'>)
   /** At start: stages of a standing load live on, and their generation fits its digest (R2). */
   | ({ readonly kind: 'adopted' } & Adoption)
   /** Root on this host gives the ring up without its generation (G7). */
@@ -97,7 +100,7 @@ export type NodeInput =
   | ({ readonly kind: 'stage-stopped' } & OfNode);
 
 export type LinkInput =
-  | ({ readonly kind: 'link-up'; readonly link: LinkedEdge } & OfLoad)
+  | ({ readonly kind: 'link-up'; readonly link: LinkedEdge; readonly atMs: number } & OfLoad)
   /** An edge could not be dialled; those that stand are untouched. */
   | ({
       readonly kind: 'dial-failed';

@@ -5,7 +5,7 @@ import type { CallId, CallReply } from './calls.ts';
 import type { Effect } from './effects.ts';
 import type { HeadState } from './head/head-state.ts';
 import { withEntry, withoutEntry } from './map-entries.ts';
-import { isHead, type AgentState, type LiveRing, type RingPhase, type RingState } from './state.ts';
+import { isHead, type AgentState, type ClaimedRing, type LiveRing, type RingPhase, type RingState } from './state.ts';
 import type { Step } from './step.ts';
 
 export const unchanged = (state: AgentState): Step => ({ state, records: [], effects: [] });
@@ -63,12 +63,14 @@ export function addressedRing(
   const ring = state.rings.get(at.ring);
   if (ring === undefined)
     return { kind: 'refused', error: new P4Error('RING_UNKNOWN', { ring: at.ring, host: state.host }) };
-  if (ring.kind === 'claimed') {
-    return { kind: 'refused', error: new P4Error('RING_EMPTY', { ring: at.ring, host: state.host }) };
-  }
+  if (ring.kind === 'claimed') return { kind: 'refused', error: claimFault(state, ring) };
   if (ring.generation !== at.generation) return { kind: 'refused', error: generationMismatch(state, at.ring) };
   return { kind: 'ring', ring };
 }
+
+/** Why nothing goes through a ring of which nothing runs here. */
+export const claimFault = (state: AgentState, { ring, fault }: ClaimedRing): P4Error =>
+  fault ?? new P4Error('RING_EMPTY', { ring, host: state.host });
 
 export const generationMismatch = (state: AgentState, ring: RingName): P4Error =>
   new P4Error('GENERATION_MISMATCH', { ring, host: state.host });
@@ -89,11 +91,10 @@ export const headMissing = (ring: LiveRing, host: HostName): P4Error =>
 export function waitingCalls(phase: RingPhase): readonly CallId[] {
   switch (phase.kind) {
     case 'loading':
-    case 'ending':
-      return phase.calls;
     case 'linking':
     case 'probing':
-      return phase.call === null ? [] : [phase.call];
+    case 'ending':
+      return phase.calls;
     case 'loaded':
     case 'unlinked':
     case 'linked':

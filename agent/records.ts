@@ -13,6 +13,7 @@ export type KeptReceipt = Omit<Receipt, 'sourceGeneration'>;
 
 export type JournalRecord =
   | LoadAdmitted
+  | LoadTold
   | NodeChanged
   | RingReady
   | RingSuspended
@@ -34,6 +35,25 @@ export interface LoadAdmitted {
   readonly planDigest: string;
   /** This agent's share of the plan as canonical JSON. */
   readonly assignment: string;
+}
+
+/** G6: a load that stands was told again, with other terms: these are its own from here on. */
+export interface LoadTold extends LoadTerms {
+  readonly kind: 'load-told';
+  readonly load: LoadId;
+}
+
+/** What may change while a load stands. */
+export interface LoadTerms {
+  /** How long its requests wait for what was lost (R1). */
+  readonly deadlineSeconds: number;
+  /** Where the agent of each stage is reached, by number of the stage. */
+  readonly addresses: readonly AgentAddress[];
+}
+
+export interface AgentAddress {
+  readonly address: string;
+  readonly port: number;
 }
 
 export interface NodeChanged {

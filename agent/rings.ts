@@ -124,7 +124,7 @@ export class Rings {
     }
     routes.addLink(link);
     const up: LinkedEdge = { source, destination, address: link.address, peer: link.peer };
-    this.#options.dispatch({ kind: 'link-up', ring, load, link: up });
+    this.#options.dispatch({ kind: 'link-up', ring, load, link: up, atMs: performance.now() });
   }
 
   #dialOne(routes: RingRoutes, load: LoadId, edge: DialledEdge): Promise<Link> {

@@ -6,7 +6,7 @@ import type { CallId, LinkedEdge } from './calls.ts';
 import type { HeadState } from './head/head-state.ts';
 import type { HeadMemory } from './head/memory.ts';
 import type { Placement } from './inputs.ts';
-import type { LoadEnded } from './records.ts';
+import type { LoadEnded, LoadTerms } from './records.ts';
 
 export interface AgentState {
   readonly host: HostName;
@@ -26,6 +26,10 @@ export interface ClaimedRing {
   readonly load: LoadId;
   readonly planDigest: string;
   readonly generationDigest: { readonly salt: string; readonly hash: string };
+  /** Under which terms it was loaded, as they were told last. */
+  readonly terms: LoadTerms;
+  /** Why what was loaded cannot be taken up here: another p4 wrote it down. */
+  readonly fault: P4Error | null;
   /** What its sessions and requests were: they wait for the load (R2). */
   readonly memory: HeadMemory;
   /** Number of the suspension in which its requests are. */
@@ -73,10 +77,15 @@ export interface Suspension {
 export type RingPhase =
   | { readonly kind: 'loading'; readonly calls: readonly CallId[] }
   | { readonly kind: 'loaded' }
-  | { readonly kind: 'linking'; readonly call: CallId | null }
+  | { readonly kind: 'linking'; readonly calls: readonly CallId[] }
   /** Ready as far as this host can tell; where the head is, a probe comes next. */
   | { readonly kind: 'linked' }
-  | { readonly kind: 'probing'; readonly call: CallId | null; readonly nonce: number; readonly sinceMs: number }
+  | {
+      readonly kind: 'probing';
+      readonly calls: readonly CallId[];
+      readonly nonce: number;
+      readonly sinceMs: number;
+    }
   | { readonly kind: 'ready' }
   /** Some links could not be made; they are dialled again at the next retry. */
   | { readonly kind: 'unlinked' }

@@ -16,7 +16,7 @@ import type { HeadState } from './head/head-state.ts';
 import type { JournalStats } from './journal/journal.ts';
 import type { MetricsPlaces } from './metrics/metrics-server.ts';
 import type { Link } from './links/link.ts';
-import type { AgentState, LiveRing, NodeState, RingState } from './state.ts';
+import type { AgentState, ClaimedRing, LiveRing, NodeState, RingState } from './state.ts';
 import { lossText } from './outcome.ts';
 import { release } from './release.ts';
 
@@ -96,8 +96,7 @@ export class StatusReport {
   async #ring(ring: RingState): Promise<messages.RingStatus> {
     const named = { ring: ring.ring, loadId: ring.load, planDigest: ring.planDigest };
     if (ring.kind === 'claimed') {
-      const reason = 'the stages ended with the agent or the machine: load the same plan again';
-      return { ...named, phase: 'claimed', reason, suspendedMs: '0', nodes: [], links: [], head: null };
+      return { ...named, ...claimStatus(ring), suspendedMs: '0', nodes: [], links: [], head: null };
     }
     const nodes = await Promise.all([...ring.nodes].map(([node, state]) => this.#node(ring, node, state)));
     return {
@@ -138,6 +137,11 @@ function cpusOf(report: StageReport, told: StagePlan | undefined): Pick<messages
   if (report.threads > 0) return { threads: report.threads, cpus: report.cpus };
   return { threads: threadsOf(told?.threads ?? 'auto'), cpus: cpusText(told?.confinement?.cpus ?? []) };
 }
+
+const claimStatus = ({ fault }: ClaimedRing): Pick<messages.RingStatus, 'phase' | 'reason'> =>
+  fault === null
+    ? { phase: 'claimed', reason: 'the stages ended with the agent or the machine: load the same plan again' }
+    : { phase: 'unreadable', reason: `${lossText(fault)}. ${fault.rule.says} ${fault.rule.remedy}` };
 
 const suspendedMs = ({ suspension }: LiveRing): string =>
   suspension === null ? '0' : String(Math.max(1, Math.round(performance.now() - suspension.sinceMs)));

@@ -8,21 +8,24 @@ import type { Effect } from './effects.ts';
 import { abandonedRequests, expiredMemory } from './head/recovery.ts';
 import type { HeadMemory } from './head/memory.ts';
 import type { Input } from './inputs.ts';
-import { unchanged, withoutRing, withRing } from './outcome.ts';
+import { claimFault, lossText, unchanged, withoutRing, withRing } from './outcome.ts';
 import type { JournalRecord } from './records.ts';
 import { startsOf } from './stage-starts.ts';
-import { isHead, type AgentState, type ClaimedRing, type LiveRing, type NodeState, type Suspension } from './state.ts';
+import { isHead, type AgentState, type ClaimedRing, type LiveRing, type NodeState } from './state.ts';
 import { deadlineEffects, newSuspension } from './step-suspension.ts';
 import type { Step } from './step.ts';
 
 /** What its requests wait for is not lost yet: the clock of their deadline starts. */
 export function restored(state: AgentState, input: Extract<Input, { kind: 'restored' }>): Step {
-  const { ring, load, planDigest, generationDigest, memory, deadlineMs } = input;
+  const { ring, load, planDigest, generationDigest, memory, terms, fault } = input;
   const suspension = state.nextSuspension;
-  const claimed: ClaimedRing = { kind: 'claimed', ring, load, planDigest, generationDigest, memory, suspension };
+  const claimed: ClaimedRing = {
+    ...{ kind: 'claimed', ring, load, planDigest, generationDigest, terms, fault, memory, suspension },
+  };
   const next = withRing({ ...state, nextSuspension: suspension + 1 }, claimed);
   const waits = [...memory.requests.values()].some(({ kind }) => kind === 'running');
-  const effects: Effect[] = waits ? [{ kind: 'await-deadline', ring, load, suspension, ms: deadlineMs }] : [];
+  const ms = terms.deadlineSeconds * 1000;
+  const effects: Effect[] = waits ? [{ kind: 'await-deadline', ring, load, suspension, ms }] : [];
   return { state: next, records: [], effects };
 }
 
@@ -39,7 +42,12 @@ export function adopted(state: AgentState, input: Extract<Input, { kind: 'adopte
     starts.map(({ order, incarnation }) => [order.node, { kind: 'loading', incarnation }]),
   );
   for (const [node, incarnation] of stages) nodes.set(node, { kind: 'attaching', incarnation });
-  const suspension = claimedSuspension(claimed, new P4Error('AGENT_RESTARTED', { ring, host: state.host }), atMs);
+  // A number of its own: the timer of the claim tells nothing any more.
+  const suspension = newSuspension(
+    state.nextSuspension,
+    new P4Error('AGENT_RESTARTED', { ring, host: state.host }),
+    atMs,
+  );
   const live: LiveRing = {
     kind: 'live',
     ...{ ring, load, generation, plan, placements, nodes, suspension },
@@ -51,15 +59,15 @@ export function adopted(state: AgentState, input: Extract<Input, { kind: 'adopte
     ...{ ring, load, node, incarnation },
   }));
   return {
-    state: { ...withRing(counted, live), nextIncarnation: counted.nextIncarnation + starts.length },
+    state: {
+      ...withRing(counted, live),
+      nextIncarnation: counted.nextIncarnation + starts.length,
+      nextSuspension: suspension.number + 1,
+    },
     records: [],
     effects: [...attach, ...starts, ...(isHead(live, state.host) ? deadlineEffects(live, suspension) : [])],
   };
 }
-
-/** The suspension of a ring that comes up again: requests have waited since the agent started. */
-export const claimedSuspension = (claimed: ClaimedRing, error: P4Error, atMs: number): Suspension =>
-  newSuspension(claimed.suspension, error, atMs);
 
 /** R4, for a ring whose loader has not come. */
 export function expiredClaim(
@@ -68,7 +76,7 @@ export function expiredClaim(
   { load, suspension }: { readonly load: ClaimedRing['load']; readonly suspension: number },
 ): Step {
   if (claimed.load !== load || claimed.suspension !== suspension) return unchanged(state);
-  const { memory, records } = expiredMemory(claimed.memory, load, `RING_EMPTY, host ${state.host}`);
+  const { memory, records } = expiredMemory(claimed.memory, load, lossText(claimFault(state, claimed)));
   return { state: withRing(state, { ...claimed, memory }), records, effects: [] };
 }
 

@@ -60,7 +60,7 @@ suite('an edge that leaves this host', () => {
   };
 
   test('is not dialled when its ring was cut since, or it stands already', () => {
-    const agent = loaded().dispatch({ kind: 'link', call: call(2), ring, generation: right });
+    const agent = loaded().dispatch({ kind: 'link', call: call(2), ring, generation: right, atMs: 0 });
     assert.deepEqual(edgesToDial(live(agent), [out]), [out]);
     const cut = { kind: 'link-lost', ring, load, error: new P4Error('LINK_LOST', {}), atMs: 5 } as const;
     assert.deepEqual(edgesToDial(live(step(agent.state, cut)), [out]), []);
@@ -69,7 +69,7 @@ suite('an edge that leaves this host', () => {
   });
 
   test('whose receiver loads is told of to the hosts before, whatever has come of this host’s own loss (R1)', () => {
-    const agent = loaded().dispatch({ kind: 'link', call: call(2), ring, generation: right });
+    const agent = loaded().dispatch({ kind: 'link', call: call(2), ring, generation: right, atMs: 0 });
     const phase = (name: string): P4Error => new P4Error('RING_NOT_READY', { ring, host: beta, phase: name });
     const told = (error: P4Error): readonly string[] => {
       const input = { kind: 'dial-failed', ring, load, source: nodeIndex(0), error, atMs: 5 } as const;

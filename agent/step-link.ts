@@ -7,12 +7,14 @@ import type { Input } from './inputs.ts';
 import type { EdgeAddress } from './links/link.ts';
 import {
   addressedRing,
+  claimFault,
   generationMismatch,
   refused,
   replied,
   replyTo,
   ringOfLoad,
   unchanged,
+  waitingCalls,
   withRing,
 } from './outcome.ts';
 import type { AgentState, LiveRing } from './state.ts';
@@ -27,29 +29,35 @@ export function link(state: AgentState, input: Extract<Input, { kind: 'link' }>)
   switch (ring.phase.kind) {
     case 'loaded':
     case 'unlinked':
-      return dialled(state, ring, input.call);
+      return dialled(state, ring, { calls: [input.call], atMs: input.atMs });
     case 'linked':
     case 'probing':
     case 'ready':
       return replied(state, input.call, { kind: 'linked', links: ring.links });
-    case 'linking':
-      if (ring.phase.call === null) {
-        return unchanged(withRing(state, { ...ring, phase: { kind: 'linking', call: input.call } }));
-      }
-      return refused(state, input.call, new P4Error('RING_NOT_READY', { ring: ring.ring, phase: ring.phase.kind }));
+    // Another loader, or a recovery, is at it: what comes of that is the answer (G6).
+    case 'linking': {
+      const calls = [...ring.phase.calls, input.call];
+      return unchanged(withRing(state, { ...ring, phase: { kind: 'linking', calls } }));
+    }
     case 'loading':
     case 'ending':
       return refused(state, input.call, new P4Error('RING_NOT_READY', { ring: ring.ring, phase: ring.phase.kind }));
   }
 }
 
+/** For which calls, and when. */
+interface Linking {
+  readonly calls: readonly CallId[];
+  readonly atMs: number;
+}
+
 /** Dials what does not stand of the edges that leave this host. */
-export function dialled(state: AgentState, ring: LiveRing, call: CallId | null): Step {
+export function dialled(state: AgentState, ring: LiveRing, { calls, atMs }: Linking): Step {
   const missing = leavingEdges(ring, state.host).filter(
     ({ source }) => !ring.links.some((standing) => standing.source === source),
   );
-  if (missing.length === 0) return linked(state, ring, call);
-  const linking = withRing(state, { ...ring, phase: { kind: 'linking', call } });
+  if (missing.length === 0) return linked(state, ring, { calls, atMs });
+  const linking = withRing(state, { ...ring, phase: { kind: 'linking', calls } });
   const { ring: name, load } = ring;
   return { state: linking, records: [], effects: [{ kind: 'dial-links', ring: name, load, edges: missing }] };
 }
@@ -60,15 +68,15 @@ export function linkUp(state: AgentState, input: Extract<Input, { kind: 'link-up
   const links: readonly LinkedEdge[] = [...ring.links, input.link];
   const next = { ...ring, links };
   if (links.length < leavingEdges(ring, state.host).length) return unchanged(withRing(state, next));
-  return linked(state, next, ring.phase.kind === 'linking' ? ring.phase.call : null);
+  return linked(state, next, { calls: waitingCalls(ring.phase), atMs: input.atMs });
 }
 
 /** Every edge stands. What is left to do for a ring that was lost is the head's: a probe. */
-function linked(state: AgentState, ring: LiveRing, call: CallId | null): Step {
-  const replies = replyTo(call === null ? [] : [call], { kind: 'linked', links: ring.links });
+function linked(state: AgentState, ring: LiveRing, { calls, atMs }: Linking): Step {
+  const replies = replyTo(calls, { kind: 'linked', links: ring.links });
   const standing: LiveRing = { ...ring, phase: { kind: 'linked' } };
   if (ring.suspension !== null && ring.head !== null) {
-    const probing = probeAgain(state, standing, ring.suspension);
+    const probing = probeAgain(state, standing, { ...ring.suspension, atMs });
     return { ...probing, effects: [...replies, ...probing.effects] };
   }
   return { state: withRing(state, { ...standing, suspension: null }), records: [], effects: replies };
@@ -132,7 +140,7 @@ function leavingEdges(ring: LiveRing, host: HostName): DialledEdge[] {
 export function edgeFault(state: AgentState, edge: EdgeAddress, peer: HostName): P4Error | null {
   const ring = state.rings.get(edge.ring);
   if (ring === undefined) return new P4Error('RING_UNKNOWN', { ring: edge.ring, host: state.host });
-  if (ring.kind === 'claimed') return new P4Error('RING_EMPTY', { ring: edge.ring, host: state.host });
+  if (ring.kind === 'claimed') return claimFault(state, ring);
   if (ring.generation !== edge.generation) return generationMismatch(state, edge.ring);
   const { stages } = ring.plan;
   const source = stages[edge.source];

@@ -1,15 +1,16 @@
 /** A ring's claim on this host: load (G6), unload, and giving it up without its generation (G7). */
 import { P4Error } from '../protocol/errors.ts';
 import type { NodeIndex } from '../protocol/ids.ts';
+import { sameTerms, termsOf, underTerms } from './assignment.ts';
 import { emptyMemory } from './head/memory.ts';
 import type { Input } from './inputs.ts';
 import { addressedRing, generationMismatch, refused, replied, unchanged, withRing } from './outcome.ts';
-import type { JournalRecord } from './records.ts';
+import type { JournalRecord, LoadTerms } from './records.ts';
 import { startsOf } from './stage-starts.ts';
 import { isHead, type AgentState, type LiveRing, type NodeState } from './state.ts';
-import { claimedSuspension, claimEnded } from './step-claim.ts';
+import { claimEnded } from './step-claim.ts';
 import { endRing } from './step-stage.ts';
-import { deadlineEffects } from './step-suspension.ts';
+import { deadlineEffects, newSuspension } from './step-suspension.ts';
 import type { Step } from './step.ts';
 
 type LoadInput = Extract<Input, { kind: 'load' }>;
@@ -33,18 +34,21 @@ export function load(state: AgentState, input: LoadInput): Step {
     return refused(state, input.call, new P4Error('PLAN_DIFFERS', { ring: input.ring, host: state.host }));
   }
   if (standing.kind === 'live') return again(state, standing, input);
+  if (standing.fault !== null) return refused(state, input.call, standing.fault);
   const empty = new P4Error('RING_EMPTY', { ring: input.ring, host: state.host });
-  const suspension = claimedSuspension(standing, empty, input.atMs);
-  return started(state, input, { records: [], waiting: { memory: standing.memory, suspension } });
+  const suspension = newSuspension(state.nextSuspension, empty, input.atMs);
+  const waiting = { memory: standing.memory, suspension };
+  return started(state, input, { records: termsTold(standing.terms, input), waiting });
 }
 
 function again(former: AgentState, standing: LiveRing, input: LoadInput): Step {
-  const ring = toldAnew(standing, input);
+  const ring: LiveRing = { ...standing, ...underTerms(standing, termsOf(input)) };
   const state = withRing(former, ring);
+  const records = termsTold(termsOf(standing), input);
   switch (ring.phase.kind) {
     case 'loading': {
       const phase = { ...ring.phase, calls: [...ring.phase.calls, input.call] };
-      return unchanged(withRing(state, { ...ring, phase }));
+      return { state: withRing(state, { ...ring, phase }), records, effects: [] };
     }
     case 'loaded':
     case 'linking':
@@ -52,21 +56,17 @@ function again(former: AgentState, standing: LiveRing, input: LoadInput): Step {
     case 'linked':
     case 'probing':
     case 'ready':
-      return replied(state, input.call, { kind: 'loaded', confirmed: true });
+      return { ...replied(state, input.call, { kind: 'loaded', confirmed: true }), records };
     case 'ending':
-      return refused(state, input.call, new P4Error('RING_ENDING', { ring: input.ring, host: state.host }));
+      return refused(former, input.call, new P4Error('RING_ENDING', { ring: input.ring, host: state.host }));
   }
 }
 
-/** What may change while a ring stands: where its agents are reached, which its next links use, and how long it is waited for. */
-const toldAnew = (ring: LiveRing, { plan, placements }: LoadInput): LiveRing => ({
-  ...ring,
-  plan: { ...ring.plan, deadlineSeconds: plan.deadlineSeconds },
-  placements: ring.placements.map((placement, index) => {
-    const { address, port } = placements[index] ?? placement;
-    return { ...placement, address, port };
-  }),
-});
+/** A ring's next links are dialled where its agents were said to be last, and an agent that starts again knows it. */
+function termsTold(former: LoadTerms, input: LoadInput): readonly JournalRecord[] {
+  const terms = termsOf(input);
+  return sameTerms(former, terms) ? [] : [{ kind: 'load-told', load: input.load, ...terms }];
+}
 
 function admitted(input: LoadInput): JournalRecord {
   const { ring, load, generationDigest, planDigest, assignment } = input;
@@ -101,8 +101,13 @@ function started(
     ...waiting,
   };
   const nextIncarnation = state.nextIncarnation + starts.length;
+  const nextSuspension = state.nextSuspension + (live.suspension === null ? 0 : 1);
   const told = live.suspension !== null && isHead(live, state.host) ? deadlineEffects(live, live.suspension) : [];
-  return { state: { ...withRing(state, live), nextIncarnation }, records, effects: [...starts, ...told] };
+  return {
+    state: { ...withRing(state, live), nextIncarnation, nextSuspension },
+    records,
+    effects: [...starts, ...told],
+  };
 }
 
 export function unload(state: AgentState, input: Extract<Input, { kind: 'unload' }>): Step {

@@ -27,6 +27,7 @@ import type { AgentState, LiveRing, Suspension } from './state.ts';
 import { suspend } from './step-suspension.ts';
 import type { Step } from './step.ts';
 
+/** One that joins a probe on its way hears how long that one's own round took. */
 export function probe(state: AgentState, input: Extract<Input, { kind: 'probe' }>): Step {
   const addressed = addressedRing(state, input);
   if (addressed.kind === 'refused') return refused(state, input.call, addressed.error);
@@ -34,26 +35,31 @@ export function probe(state: AgentState, input: Extract<Input, { kind: 'probe' }
   if (ring.head === null) return refused(state, input.call, headMissing(ring, state.host));
   if (ring.phase.kind === 'ready') return replied(state, input.call, { kind: 'probed', roundMs: 0 });
   const { nonce, atMs, call } = input;
-  if (ring.phase.kind === 'probing' && ring.phase.call === null) {
-    return unchanged(withRing(state, { ...ring, phase: { ...ring.phase, call } }));
+  if (ring.phase.kind === 'probing') {
+    const calls = [...ring.phase.calls, call];
+    return unchanged(withRing(state, { ...ring, phase: { ...ring.phase, calls } }));
   }
   if (ring.phase.kind !== 'linked') {
     return refused(state, input.call, new P4Error('RING_NOT_READY', { ring: ring.ring, phase: ring.phase.kind }));
   }
-  return probed(state, ring, { call, nonce, sinceMs: atMs });
+  return probed(state, ring, { calls: [call], nonce, sinceMs: atMs });
 }
 
 /** The probe of a head whose ring was lost: nobody asked for it. */
-export function probeAgain(state: AgentState, ring: LiveRing, { number, attempt, sinceMs }: Suspension): Step {
+export function probeAgain(
+  state: AgentState,
+  ring: LiveRing,
+  { number, attempt, atMs }: Pick<Suspension, 'number' | 'attempt'> & { readonly atMs: number },
+): Step {
   const nonce = (number * 0x1_0000 + attempt) % 2 ** 32;
-  return probed(state, ring, { call: null, nonce, sinceMs });
+  return probed(state, ring, { calls: [], nonce, sinceMs: atMs });
 }
 
 /** Nothing but the probe goes round before the ring is ready. */
 function probed(
   state: AgentState,
   ring: LiveRing,
-  probe: { readonly call: CallId | null; readonly nonce: number; readonly sinceMs: number },
+  probe: { readonly calls: readonly CallId[]; readonly nonce: number; readonly sinceMs: number },
 ): Step {
   if (ring.head === null) return unchanged(state);
   const { nonce } = probe;
@@ -121,8 +127,8 @@ function probeReturned(
   { nonce, atMs }: { readonly nonce: number; readonly atMs: number },
 ): HeadStep & { readonly ring: LiveRing } {
   if (ring.phase.kind !== 'probing' || ring.phase.nonce !== nonce) return { ring, ...unchangedHead(head) };
-  const { call, sinceMs } = ring.phase;
-  const replies = replyTo(call === null ? [] : [call], { kind: 'probed', roundMs: atMs - sinceMs });
+  const { calls, sinceMs } = ring.phase;
+  const replies = replyTo(calls, { kind: 'probed', roundMs: atMs - sinceMs });
   const resume: Effect[] =
     ring.suspension === null ? [] : [{ kind: 'publish-resume', ring: ring.ring, load: ring.load }];
   return {

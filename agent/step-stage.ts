@@ -13,7 +13,7 @@ import { lossText, replyTo, ringOfLoad, unchanged, waitingCalls, withoutRing, wi
 import type { JournalRecord, LoadEnded } from './records.ts';
 import type { AgentState, LiveRing, NodeState, RingPhase } from './state.ts';
 import { dialled } from './step-link.ts';
-import { lostAgain, progressed, suspend } from './step-suspension.ts';
+import { loadsStages, lostAgain, progressed, suspend } from './step-suspension.ts';
 import type { Step } from './step.ts';
 
 export function stageLoaded(state: AgentState, input: Extract<Input, { kind: 'stage-loaded' }>): Step {
@@ -30,7 +30,7 @@ export function stageLoaded(state: AgentState, input: Extract<Input, { kind: 'st
     kind: 'node-changed',
     ...{ load: ring.load, node: input.node, to: 'loaded', reason: null },
   };
-  const next = stagesLoaded(state, loaded, ring.phase.calls);
+  const next = stagesLoaded(state, loaded, { calls: ring.phase.calls, atMs });
   return {
     state: next.state,
     records: hasLoaded ? [record, ...next.records] : next.records,
@@ -43,12 +43,16 @@ const headUp = ({ ring, load, plan, memory }: LiveRing, vocabulary: Vocabulary):
   restoredTexts(headOf(plan, vocabulary, memory), { ring, load });
 
 /** The loader links a ring that it loads, when all its stages are up; one that was lost links itself. */
-function stagesLoaded(state: AgentState, ring: LiveRing, calls: readonly CallId[]): Step {
+function stagesLoaded(
+  state: AgentState,
+  ring: LiveRing,
+  { calls, atMs }: { readonly calls: readonly CallId[]; readonly atMs: number },
+): Step {
   if ([...ring.nodes.values()].some(({ kind }) => kind !== 'loaded')) return unchanged(withRing(state, ring));
   const loaded: LiveRing = { ...ring, phase: { kind: 'loaded' } };
   const replies = replyTo(calls, { kind: 'loaded', confirmed: false });
   if (ring.suspension === null) return { state: withRing(state, loaded), records: [], effects: replies };
-  const linking = dialled(state, loaded, null);
+  const linking = dialled(state, loaded, { calls: [], atMs });
   return { ...linking, effects: [...replies, ...linking.effects] };
 }
 
@@ -61,7 +65,7 @@ export function stageLost(state: AgentState, input: Extract<Input, { kind: 'stag
   if (node.kind !== 'loading' && node.kind !== 'attaching' && node.kind !== 'loaded') return unchanged(state);
   const { incarnation, error, atMs } = input;
   const nodes = withEntry<NodeIndex, NodeState>(ring.nodes, input.node, { kind: 'lost', incarnation, error });
-  const without = { ...lostAgain(ring), nodes };
+  const without = { ...lostAgain(loadsStages(ring) ? progressed(ring, atMs) : ring), nodes };
   const record: JournalRecord = {
     kind: 'node-changed',
     ...{ load: ring.load, node: input.node, to: 'lost', reason: error.code },

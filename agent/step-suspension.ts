@@ -82,7 +82,7 @@ export const newSuspension = (number: number, error: P4Error, atMs: number): Sus
   ...{ number, error, sinceMs: atMs, attempt: 0, isOverdue: false, progressMs: atMs, stagesLost: 0 },
 });
 
-/** A stage of the ring loads, or has loaded: its deadline counts from now. */
+/** A stage of the ring loads, or did until now: its deadline counts from here. */
 export const progressed = (ring: LiveRing, atMs: number): LiveRing =>
   ring.suspension === null || givesUp(ring.suspension)
     ? ring

@@ -6,6 +6,7 @@ import { limits } from '../protocol/limits.ts';
 import {
   alpha,
   call,
+  claim,
   load,
   loadInput,
   open,
@@ -25,13 +26,12 @@ test('the deadline of a ring that is taken down ends no request a second time (S
   submit(former, 11, { session: 1, prompt: [5], maxTokens: 9 }).turn();
   const recall = new HeadRecall({ session: 0, request: 0 });
   for (const record of former.records) recall.add(record);
-  const claim = { ring, load, planDigest: 'digest', generationDigest: { salt: '', hash: '' } };
   const agent = new ToyAgent()
-    .dispatch({ kind: 'restored', ...claim, memory: recall.memory, deadlineMs: 60_000 })
+    .dispatch({ kind: 'restored', ...claim, memory: recall.memory })
     .dispatch(loadInput(planOver([alpha]), { call: call(20), digestMatches: true }))
     .dispatch({ kind: 'unload', call: call(21), ring, generation: right, digestMatches: false });
   const before = agent.state;
-  agent.dispatch({ kind: 'recovery-deadline', ring, load, suspension: 1, atMs: 1e12 });
+  agent.dispatch({ kind: 'recovery-deadline', ring, load, suspension: 2, atMs: 1e12 });
   assert.equal(agent.state, before);
   assert.equal(agent.records.filter(({ kind }) => kind === 'request-ended').length, 1);
 });
@@ -67,6 +67,16 @@ suite('the deadline of a ring that has lost a stage', () => {
     assert.equal(atDeadline(agent, 50_000 + deadlineMs), 'failed');
   });
 
+  test('counts from the end of a stage that loaded until it was lost (R1)', () => {
+    const agent = lossy();
+    agent.dispatch({ kind: 'retry', ring, load, suspension: 1, attempt: 0, atMs: 1250 });
+    const error = new P4Error('STAGE_LOST', { node: 0, host: alpha });
+    const of = { ring, load, node: nodeIndex(0), incarnation: 2 };
+    agent.dispatch({ kind: 'stage-lost', ...of, error, atMs: 50_000 });
+    assert.equal(atDeadline(agent, 1000 + deadlineMs), 49_000);
+    assert.equal(atDeadline(agent, 50_000 + deadlineMs), 'failed');
+  });
+
   test('is not put off for a stage that ends whenever it is started (R4)', () => {
     const agent = lossy();
     for (let attempt = 0; attempt < limits.stagesLostMost; attempt += 1) {
@@ -78,7 +88,8 @@ suite('the deadline of a ring that has lost a stage', () => {
       agent.dispatch({ kind: 'stage-lost', ...of, error, atMs: atMs + 100 });
     }
     agent.dispatch({ kind: 'retry', ring, load, suspension: 1, attempt: limits.stagesLostMost, atMs: 50_000 });
-    assert.equal(atDeadline(agent, 1000 + deadlineMs), 'failed');
+    assert.equal(atDeadline(agent, 1000 + deadlineMs), 3100, 'from the last that could be hoped for');
+    assert.equal(atDeadline(agent, 4100 + deadlineMs), 'failed');
   });
 
   test('is put off for a stage that loads anywhere in the ring, up to the second limit (R1, R4)', () => {

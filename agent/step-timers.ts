@@ -20,7 +20,8 @@ export function retry(state: AgentState, input: Extract<Input, { kind: 'retry' }
   // What was lost of a ring that is taken down stays so.
   if (ring.phase.kind === 'ending') return unchanged(state);
   const lost = [...ring.nodes].filter(([, { kind }]) => kind === 'lost').map(([node]) => node);
-  if (lost.length === 0) return ring.phase.kind === 'unlinked' ? dialled(state, ring, null) : unchanged(state);
+  if (lost.length === 0)
+    return ring.phase.kind === 'unlinked' ? dialled(state, ring, { calls: [], atMs: input.atMs }) : unchanged(state);
   const starts = startsOf(state, ring, lost);
   const nodes = new Map(ring.nodes);
   for (const { order, incarnation } of starts) nodes.set(order.node, { kind: 'loading', incarnation });

@@ -7,6 +7,7 @@ import { nodeIndex, requestId, ringName, sessionId, tokenId } from '../protocol/
 import {
   alpha,
   call,
+  claim,
   load,
   loadInput,
   makeReady,
@@ -72,9 +73,8 @@ describe('a load', () => {
 
   it('found in the journal after a restart is loaded by its own generation only (G4, R2)', () => {
     const agent = new ToyAgent();
-    const claim = { ring, load, planDigest: 'digest', assignment: '{}', generationDigest: { salt: '', hash: '' } };
     const memory = new HeadRecall({ session: 7, request: 8 }).memory;
-    agent.dispatch({ kind: 'restored', ...claim, memory, deadlineMs: 60_000 });
+    agent.dispatch({ kind: 'restored', ...claim, memory });
     agent.dispatch(loadInput(planOver([alpha]), { call: call(4), digestMatches: false }));
     assert.equal(agent.refusal(4), 'RING_TAKEN');
     open(agent, 5);
@@ -100,7 +100,7 @@ describe('a call of another generation', () => {
     agent.dispatch({ kind: 'open-session', call: call(21), ...at, waits: true });
     agent.dispatch({ kind: 'close-session', call: call(22), ...at, session });
     agent.dispatch({ kind: 'settle', call: call(23), ...at, session, request: requestId(1) });
-    agent.dispatch({ kind: 'link', call: call(24), ...at });
+    agent.dispatch({ kind: 'link', call: call(24), ...at, atMs: 0 });
     for (const id of [20, 21, 22, 23, 24]) assert.equal(agent.refusal(id), 'GENERATION_MISMATCH');
     assert.equal(agent.state, before);
   });
@@ -328,8 +328,7 @@ describe('a ring whose head has not come up again', () => {
     submit(former, 11, { session: 1, prompt: [5], maxTokens: 9 }).turn();
     const recall = new HeadRecall({ session: 0, request: 0 });
     for (const record of former.records) recall.add(record);
-    const claim = { ring, load, planDigest: 'digest', generationDigest: { salt: '', hash: '' } };
-    const agent = new ToyAgent().dispatch({ kind: 'restored', ...claim, memory: recall.memory, deadlineMs: 60_000 });
+    const agent = new ToyAgent().dispatch({ kind: 'restored', ...claim, memory: recall.memory });
     return agent.dispatch(loadInput(planOver([alpha]), { call: call(20), digestMatches: true }));
   }
 
@@ -349,7 +348,7 @@ describe('a ring whose head has not come up again', () => {
 
   it('fails them at the deadline, and settles them when it is back after all (R4, S3)', () => {
     const agent = restarted();
-    agent.dispatch({ kind: 'recovery-deadline', ring, load, suspension: 1, atMs: 1e12 });
+    agent.dispatch({ kind: 'recovery-deadline', ring, load, suspension: 2, atMs: 1e12 });
     assert.deepEqual(whatBecame(agent), [['request-ended', 1]]);
     stageUp(agent, 0);
     agent.turnAll();

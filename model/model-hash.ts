@@ -6,9 +6,10 @@
  * time of modification and inode stay the same; it is a convenience, and a broken one is started anew.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { fileHash } from './file-hash.ts';
+import { makeFolder } from './made-folder.ts';
 import type { ModelFile } from './model-file.ts';
 import { openShard, requireUnchanged, type ModelShard } from './model-shard.ts';
 
@@ -83,7 +84,7 @@ async function readCache(path: string): Promise<Map<string, string>> {
 async function writeCache(path: string, cache: ReadonlyMap<string, string>): Promise<void> {
   const temporary = `${path}.${process.pid}.${randomBytes(6).toString('hex')}`;
   try {
-    await mkdir(dirname(path), { recursive: true });
+    await makeFolder(dirname(path));
     await writeFile(temporary, `${JSON.stringify(Object.fromEntries(cache), null, 1)}\n`, { mode: 0o600 });
     await rename(temporary, path);
   } catch {

@@ -6,7 +6,7 @@
  * same folder at once; each writes a temporary file of its own and the last rename wins, with the same content.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, rename, rm, statfs, type FileHandle } from 'node:fs/promises';
+import { open, rename, rm, statfs, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { present } from '../protocol/assert.ts';
 import { P4Error } from '../protocol/errors.ts';
@@ -17,6 +17,7 @@ import { GgufWriter } from './gguf-writer.ts';
 import type { ModelFile, ModelTensor } from './model-file.ts';
 import { openShard, requireUnchanged } from './model-shard.ts';
 import { syncFolder } from './folder-sync.ts';
+import { makeFolder } from './made-folder.ts';
 import { cuttingSuffix, isDiskFull, removeAbandoned } from './slice-folder.ts';
 import { sliceFileName, type SlicePlan, type SliceTensor } from './slice-plan.ts';
 
@@ -83,7 +84,7 @@ async function isSliceThere(path: string, plan: SlicePlan): Promise<boolean> {
 
 async function prepareFolder(folder: string, plan: SlicePlan): Promise<void> {
   try {
-    await mkdir(folder, { recursive: true });
+    await makeFolder(folder);
     await removeAbandoned(folder, Date.now());
     const { bavail, bsize } = await statfs(folder);
     const freeBytes = bavail * bsize;

@@ -1,11 +1,12 @@
 /** A folder of slices: what is in it, what room there is, and taking a slice out. Slices alone have 64 digits as a name. */
-import { mkdir, readdir, rm, stat, statfs } from 'node:fs/promises';
+import { readdir, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { P4Error } from '../protocol/errors.ts';
 import { sliceId, type SliceId } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
 import { systemCode } from '../protocol/tls-identity.ts';
+import { makeFolder } from './made-folder.ts';
 import { sliceFileName } from './slice-plan.ts';
 
 export interface SliceFile {
@@ -95,7 +96,7 @@ export async function freeBytesFor(folder: string): Promise<number> {
 /** @throws SLICE_UNWRITABLE */
 export async function makeSliceFolder(folder: string): Promise<void> {
   try {
-    await mkdir(folder, { recursive: true });
+    await makeFolder(folder);
   } catch (error) {
     throw unwritable(folder, error);
   }

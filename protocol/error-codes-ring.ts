@@ -88,6 +88,12 @@ export const ringCodes = {
     says: 'The ring is claimed on this host, but its stages ended with the agent or the machine.',
     remedy: 'Run `npm run load` with the same plan again: it replays the load.',
   },
+  LOAD_NOT_READABLE: {
+    exit: 3,
+    status: 'FAILED_PRECONDITION',
+    says: 'The journal of this host holds a load of the ring whose plan this version of p4 does not accept: none of its stages runs here.',
+    remedy: `Give it up: \`npm run unload\` with its plan, or ${forgetAdvice}; then load a plan that this version accepts. Or run the version that loaded it.`,
+  },
   RING_TAKEN: {
     exit: 3,
     status: 'ALREADY_EXISTS',

@@ -119,7 +119,7 @@ export interface JournalStatus {
 
 export interface RingStatus {
   readonly ring: string;
-  /** One of: claimed, loading, loaded, linking, linked, probing, ready, suspended, ending. */
+  /** One of: claimed, unreadable, loading, loaded, linking, linked, probing, ready, suspended, ending. */
   readonly phase: string;
   readonly reason: string;
   /** How long it has been suspended on this host; 0 where it is not. */

@@ -5,9 +5,10 @@
  * which is what makes the new name survive.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { open, readFile, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { syncFolder } from '../model/folder-sync.ts';
+import { makeFolder } from '../model/made-folder.ts';
 import { P4Error } from '../protocol/errors.ts';
 import { systemCode } from '../protocol/tls-identity.ts';
 
@@ -58,7 +59,7 @@ export async function removeDurably(path: string): Promise<void> {
  */
 export async function makeOwnerFolder(path: string): Promise<void> {
   try {
-    const first = await mkdir(path, { recursive: true, mode: ownerFolderMode });
+    const first = await makeFolder(path, ownerFolderMode);
     if (first === undefined) return;
     // Each new folder's name stands in the folder above it.
     for (let folder = path; folder !== dirname(first); folder = dirname(folder)) await syncFolder(dirname(folder));

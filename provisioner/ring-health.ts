@@ -25,6 +25,9 @@ export interface RingHosts {
   readonly silent: readonly string[];
 }
 
+/** Whether a host that says this phase holds the ring's name and nothing else of it. */
+export const isBareClaim = (phase: string): boolean => phase === 'claimed' || phase === 'unreadable';
+
 export function ringHealth(parts: readonly RingPart[], { loadedOn, silent }: RingHosts): RingHealth {
   const absent = loadedOn.filter((host) => silent.includes(host));
   const bare = loadedOn.filter((host) => !silent.includes(host) && !parts.some((part) => part.host === host));
@@ -38,7 +41,7 @@ function wordOf(
 ): RingHealth['word'] {
   const phases = parts.map(({ phase }) => phase);
   if (phases.includes('ending')) return 'changing';
-  if (absent.length > 0 || phases.includes('suspended') || phases.includes('claimed')) return 'degraded';
+  if (absent.length > 0 || phases.includes('suspended') || phases.some(isBareClaim)) return 'degraded';
   // A load tells one agent after another.
   const isLoading = phases.some((phase) => phase !== 'ready' && phase !== 'linked');
   if (bare.length > 0) return isLoading ? 'changing' : 'degraded';

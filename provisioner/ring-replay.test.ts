@@ -38,6 +38,12 @@ test('a host that was rebooted has empty nodes, and the command replays the load
   );
 });
 
+test('what a host cannot read is given up, not told again', () => {
+  const [replay] = replaysOf([known('a')], [says('ant', part('suspended')), says('bee', part('unreadable'))], null);
+  assert.equal(replay?.aim, 'gone');
+  assert.match(replay.command, /^npm run unload -- /);
+});
+
 test('a state folder that commands do not find by themselves is named', () => {
   const [replay] = replaysOf([known('a')], [says('ant', part('claimed'))], '/srv/p4');
   assert.match(replay?.command ?? '', / --state \/srv\/p4$/);

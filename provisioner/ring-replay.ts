@@ -5,6 +5,7 @@
 import type { NodeStatus, RingStatus, StatusReply } from '../protocol/messages.ts';
 import type { Plan } from '../protocol/plan.ts';
 import { isHalfUnloaded, type KeptPhase } from './loader-step.ts';
+import { isBareClaim } from './ring-health.ts';
 import { shellWords } from './ssh/shell-quoting.ts';
 
 /** What is kept of a load, as far as it matters here. */
@@ -47,11 +48,12 @@ export function replaysOf(
     // Another load has the name, or none has: nothing is there to be replayed. Or it is being loaded.
     if (standing.length === 0 || standing.some(({ phase }) => phase === 'loading')) return [];
     const hosts = new Set(load.plan.stages.map(({ host }): string => host));
-    const isHalf =
-      isHalfUnloaded(load) || answers.some(({ host }) => hosts.has(host) && isEmpty(parts.get(host) ?? null));
+    // A plan that the agents there cannot read is not told again to them.
+    const isToGo = isHalfUnloaded(load) || standing.some(({ phase }) => phase === 'unreadable');
+    const isHalf = isToGo || answers.some(({ host }) => hosts.has(host) && isEmpty(parts.get(host) ?? null));
     if (!isHalf) return [];
     const { ring, stages } = load.plan;
-    const aim = isHalfUnloaded(load) ? 'gone' : 'ready';
+    const aim = isToGo ? 'gone' : 'ready';
     const empty = stages.filter(({ host }) => parts.has(host) && isEmpty(parts.get(host) ?? null)).map(emptyNode);
     const words = [load.planFile, ...(state === null ? [] : ['--state', state])];
     return [{ ring, aim, empty, command: `npm run ${commands[aim]} -- ${shellWords(...words)}` }];
@@ -64,7 +66,7 @@ const partOf = ({ plan, loadId }: KnownLoad, { rings }: StatusReply): RingStatus
   rings.find((part) => part.ring === plan.ring && part.loadId === loadId) ?? null;
 
 /** R2: its stages ended with the agent or the machine. */
-const isEmpty = (part: RingStatus | null): boolean => part === null || part.phase === 'claimed';
+const isEmpty = (part: RingStatus | null): boolean => part === null || isBareClaim(part.phase);
 
 const emptyNode = ({ index, host, layers }: Plan['stages'][number]): NodeStatus => ({
   ...{ node: index, host, firstLayer: layers.first, lastLayer: layers.last, state: 'empty', reason: '', pid: 0 },

@@ -10,6 +10,7 @@ import { FleetConnection } from './fleet-connection.ts';
 import { commandWays } from './fleet-ways.ts';
 import { readGenerations } from './generation-file.ts';
 import { slicesFolderIn } from './prepared-slices.ts';
+import { isBareClaim } from './ring-health.ts';
 import { judgeSlices, sliceLines, type HeldSlice, type JudgedSlice, type SlicePlace } from './slice-uses.ts';
 import { chosenState, stateOptionText } from './state-option.ts';
 import type { StateFolder } from './state-folder.ts';
@@ -91,7 +92,7 @@ async function placeOn(fleet: FleetConnection, host: HostName, signal: AbortSign
         ...{ id: slice.sliceId, bytes: Number(slice.bytes), lastUsedMs: Number(slice.lastUsedMs) },
         rings: slice.rings.filter(isName),
       })),
-      emptyLoads: status.rings.filter(({ phase }) => phase === 'claimed').map(({ loadId }) => loadId),
+      emptyLoads: status.rings.filter(({ phase }) => isBareClaim(phase)).map(({ loadId }) => loadId),
     };
   } catch (error) {
     if (error instanceof P4Error) return { kind: 'failed', host, error };

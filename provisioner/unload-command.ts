@@ -39,10 +39,14 @@ type HostUnload =
   | { readonly kind: 'failed'; readonly host: HostName; readonly error: P4Error };
 
 async function unload(planPath: string, state: StateFolder, { terminal, signal }: CommandContext): Promise<number> {
-  const { plan } = await openPlan(planPath);
+  const { plan, digest } = await openPlan(planPath);
   const { ring } = plan;
   // The load's own plan, not the file's: that may have been edited since.
   const found = await knownGeneration(state, ring);
+  if (found.planDigest !== digest)
+    terminal.note(
+      `Ring ${ring} was loaded with another plan than this, as ${found.planFile} was then: that load is taken down.`,
+    );
   const fleet = await FleetConnection.open(state, await commandWays(state, { terminal, signal }));
   try {
     const kept = await keptUnloading(state, found);

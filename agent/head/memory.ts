@@ -92,6 +92,7 @@ export class HeadRecall {
         this.#settle(record);
         return;
       case 'load-admitted':
+      case 'load-told':
       case 'node-changed':
       case 'ring-ready':
       case 'ring-suspended':

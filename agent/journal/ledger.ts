@@ -16,7 +16,7 @@ export type Admission = LoadAdmitted | SessionOpened | RequestAdmitted;
 
 /** Bytes that a row takes in the file, apart from the body, with room: the longest token row takes some 50. */
 const rowBytes = 64;
-/** Node changes, a ring's readiness and end, the closing of its sessions: what a load adds after its admission. */
+/** Node changes, a ring's readiness and end, its terms told anew, the closing of its sessions: what a load adds after its admission. */
 const loadEndingBytes = 256 * 1024;
 /** The end and the settlement of a request: a receipt of about 150 bytes for each stage. */
 const requestEndingBytes = 1024 + limits.stages * 192;
@@ -83,6 +83,7 @@ export class Ledger {
         this.#release(load, record.request);
         return;
       case 'load-admitted':
+      case 'load-told':
       case 'token-emitted':
       case 'node-changed':
       case 'ring-ready':

@@ -85,6 +85,9 @@ export class LoadHistory {
       case 'load-admitted':
         this.#admittedAt = noted.at;
         return;
+      case 'load-told':
+        this.#own.push({ ...noted, about: 'told' });
+        return;
       case 'load-ended':
         this.#ending = noted;
         return;

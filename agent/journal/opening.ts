@@ -4,10 +4,11 @@
  * Every record is read and its checksum compared, so what is opened is whole: a record that is damaged, missing or cut
  * off is refused with its number, never passed over.
  */
-import { mkdir, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
 import { syncFolder } from '../../model/folder-sync.ts';
+import { makeFolder } from '../../model/made-folder.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import { SqliteFailure, sqliteVersionNumber, type Connection } from './connection.ts';
@@ -54,7 +55,7 @@ export async function openFiles(opening: Opening): Promise<OpenedJournal> {
   const { folder } = opening;
   try {
     opening.failpoint('open.before');
-    await makeFolder(folder);
+    await makeJournalFolder(folder);
     await refuseVanishedDatabase(folder);
     if (await isRepairUnfinished(folder)) throw corrupt(folder, 'a repair was cut off: it has to be run again');
     const connection = await lockedConnection(folder, databaseLimitBytes(opening.limitBytes));
@@ -184,8 +185,8 @@ async function refuseVanishedDatabase(folder: string): Promise<void> {
   if (size === 0) throw corrupt(folder, `${databaseFileName} is missing or empty, although records were written to it`);
 }
 
-async function makeFolder(folder: string): Promise<void> {
-  const made = await mkdir(folder, { recursive: true, mode: 0o700 });
+async function makeJournalFolder(folder: string): Promise<void> {
+  const made = await makeFolder(folder, 0o700);
   const found = await stat(folder);
   if (!found.isDirectory()) throw new P4Error('JOURNAL_UNWRITABLE', { folder, why: 'it is not a folder' });
   if (made !== undefined) await syncFolder(dirname(resolve(folder)));

@@ -25,6 +25,7 @@ const kindNumbers = {
   'request-ended': 9,
   'request-settled': 10,
   'ring-suspended': 11,
+  'load-told': 13,
 } as const satisfies Record<JournalRecord['kind'], number>;
 
 /** A `token-emitted` with `alone`: one bit that needs neither a column nor a body. */

@@ -8,6 +8,7 @@ import { link, mkdir, readFile, readdir, rename, rm, stat } from 'node:fs/promis
 import { join } from 'node:path';
 
 import { syncFolder } from '../../model/folder-sync.ts';
+import { makeFolder } from '../../model/made-folder.ts';
 import { isSystemError } from './failure.ts';
 
 /** Where the new journal is made, and, by this name, is complete. */
@@ -39,7 +40,7 @@ export async function makeReady(folder: string): Promise<void> {
 export async function swapIn(folder: string): Promise<string> {
   const from = join(folder, ready);
   const aside = join(folder, await readFile(join(from, asideFileName), 'utf8'));
-  await mkdir(aside, { recursive: true, mode: 0o700 });
+  await makeFolder(aside, 0o700);
   const isFresh = await isThere(join(from, 'journal.sqlite'));
   for (const name of journalFiles) if (isFresh) await linked(join(folder, name), join(aside, name));
   await syncFolder(aside);

@@ -145,6 +145,7 @@ function noteRecord(load: SalvagedLoad, record: JournalRecord, number: number): 
       sessionIn(load, record.session).isClosed = true;
       return;
     case 'load-admitted':
+    case 'load-told':
     case 'node-changed':
     case 'ring-ready':
     case 'ring-suspended':

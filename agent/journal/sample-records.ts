@@ -144,6 +144,7 @@ export function oneOfEach(): readonly JournalRecord[] {
     requestEnded(),
     requestSettled(),
     { kind: 'session-closed', load, session },
+    { kind: 'load-told', load, deadlineSeconds: 20, addresses: [{ address: 'fd00::9', port: 7500 }] },
     { kind: 'load-ended', load, by: 'unload' },
   ];
 }

@@ -34,7 +34,7 @@ export function operatorService(options: OperatorServiceOptions): OperatorHandle
     Load: (request, _caller, stream) => load(options, request, stream),
     Link: async (request) => {
       const { links } = await calls.ask('linked', (call) => {
-        dispatch({ kind: 'link', call, ...addressOf(request) });
+        dispatch({ kind: 'link', call, ...addressOf(request), atMs: performance.now() });
       });
       return { links };
     },

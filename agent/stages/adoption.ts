@@ -17,8 +17,10 @@ import {
 } from '../../protocol/ids.ts';
 import type { StageHolding } from '../../protocol/stage-control.ts';
 import { matchesGenerationDigest } from '../generation-digest.ts';
+import type { Assignment } from '../assignment.ts';
 import type { Adoption } from '../inputs.ts';
 import type { Log } from '../log.ts';
+import type { LoadAdmitted } from '../records.ts';
 import { startOf } from '../stage-starts.ts';
 import type { FormerStage } from '../stages.ts';
 import type { StandingLoad } from '../standing-loads.ts';
@@ -40,7 +42,8 @@ interface Parts {
 interface Claim {
   readonly handle: StageHandle;
   readonly holding: StageHolding;
-  readonly standing: StandingLoad;
+  readonly admitted: LoadAdmitted;
+  readonly assignment: Assignment;
   readonly incarnation: number;
 }
 
@@ -55,8 +58,8 @@ export async function takeUpStages(handles: readonly StageHandle[], parts: Parts
       unwanted.push(handle);
       continue;
     }
-    const ofLoad = claims.get(claim.standing.admitted.load) ?? new Map<NodeIndex, Claim>();
-    claims.set(claim.standing.admitted.load, ofLoad);
+    const ofLoad = claims.get(claim.admitted.load) ?? new Map<NodeIndex, Claim>();
+    claims.set(claim.admitted.load, ofLoad);
     const other = ofLoad.get(claim.holding.node);
     const isNewer = other === undefined || other.incarnation < claim.incarnation;
     if (isNewer) ofLoad.set(claim.holding.node, claim);
@@ -75,9 +78,11 @@ async function claimOf(handle: StageHandle, { host, loads }: Parts): Promise<Cla
   const [, digits = '', node, incarnation] = /^([0-9a-f]{8})\.([0-9]+)\.([0-9]+)$/.exec(basename(handle.folder)) ?? [];
   if (holding === null || holding.node !== Number(node)) return null;
   const standing = loads.find(({ admitted }) => admitted.ring === holding.ring && admitted.load.startsWith(digits));
-  if (standing?.plan.stages[holding.node]?.host !== host) return null;
-  const fits = await matchesGenerationDigest(generation(holding.generation), standing.admitted.generationDigest);
-  return fits ? { handle, holding, standing, incarnation: Number(incarnation) } : null;
+  if (standing === undefined) return null;
+  const { admitted, assignment } = standing;
+  if (assignment?.plan.stages[holding.node]?.host !== host) return null;
+  const fits = await matchesGenerationDigest(generation(holding.generation), admitted.generationDigest);
+  return fits ? { handle, holding, admitted, assignment, incarnation: Number(incarnation) } : null;
 }
 
 /** `null` where it holds nothing, is of another release, or does not answer. */
@@ -93,18 +98,17 @@ async function holdingOf({ folder, gone }: StageHandle): Promise<StageHolding | 
 }
 
 function takenUp(claims: readonly Claim[], highestStart: number, log: Log): TakenUp {
-  const stages = claims.map(({ handle, holding, standing, incarnation }): FormerStage => {
-    const { plan, placements, admitted } = standing;
-    const ring = { ring: holding.ring, load: admitted.load, plan, placements, generation: held(holding) };
+  const stages = claims.map(({ handle, holding, admitted, assignment, incarnation }): FormerStage => {
+    const ring = { ring: holding.ring, load: admitted.load, ...assignment, generation: held(holding) };
     log({ event: 'stage-taken-up', ring: holding.ring, node: holding.node, pid: handle.pid });
     return { start: startOf(ring, nodeIndex(holding.node), incarnation), handle, facts: holding.facts };
   });
   const first = present(claims[0], 'a load is taken up with a stage of it');
-  const { plan, placements, admitted } = first.standing;
+  const { admitted, assignment } = first;
   return {
     stages,
     adoption: {
-      ...{ ring: admitted.ring, load: admitted.load, generation: held(first.holding), plan, placements },
+      ...{ ring: admitted.ring, load: admitted.load, generation: held(first.holding), ...assignment },
       stages: new Map(claims.map(({ holding, incarnation }) => [holding.node, incarnation])),
       highestStart,
     },

@@ -5,9 +5,10 @@
  * The scripts `stage-start` and `stage-end` of `units/` write those files, each under another name first. None is on a disk:
  * the runtime folder is in memory, and none holds a generation (G4).
  */
-import { chmodSync, mkdirSync, rmSync, rmdirSync } from 'node:fs';
+import { chmodSync, rmSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { makeFolder } from '../../model/made-folder.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import { controlSocketName, dataSocketName } from '../../protocol/stage-control.ts';
 import { connectOnce } from './control-client.ts';
@@ -27,7 +28,7 @@ const ownNames = [
 /** @throws STAGE_RUNTIME_FOLDER when it cannot be made, or a stage lives in it */
 export async function makeStageFolder(path: string): Promise<void> {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    await makeFolder(path, 0o700);
     chmodSync(path, 0o700);
   } catch (cause) {
     throw new P4Error('STAGE_RUNTIME_FOLDER', { path, reason: String(cause) }, cause);

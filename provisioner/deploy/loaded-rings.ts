@@ -7,6 +7,7 @@ import type { TlsIdentity } from '../../protocol/tls-identity.ts';
 import { readFleet, type FleetHost } from '../fleet-file.ts';
 import type { LoadedRing } from '../network/kept-choice.ts';
 import { ensureCertificate } from '../pki.ts';
+import { isBareClaim } from '../ring-health.ts';
 import { agentAddressOf, withAgent } from './agent-access.ts';
 import type { Deployment } from './deploy-order.ts';
 import type { HostRun } from './host-run.ts';
@@ -56,4 +57,4 @@ async function ringsTold(agent: KnownAgent, signal: AbortSignal): Promise<readon
 
 /** A ring that is only claimed has no stages: a restart takes nothing from it. */
 export const runningRings = ({ rings }: StatusReply): readonly string[] =>
-  rings.filter(({ phase }) => phase !== 'claimed').map(({ ring }) => ring);
+  rings.filter(({ phase }) => !isBareClaim(phase)).map(({ ring }) => ring);

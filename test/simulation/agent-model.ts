@@ -3,6 +3,7 @@
  * production has around them. It hears nothing while it is stopped, and nothing ever again once it has ended.
  */
 import type { CallId, CallReply } from '../../agent/calls.ts';
+import { termsOf, underTerms, type Assignment } from '../../agent/assignment.ts';
 import type { Effect } from '../../agent/effects.ts';
 import { HeadRecall } from '../../agent/head/memory.ts';
 import type { Input } from '../../agent/inputs.ts';
@@ -10,6 +11,7 @@ import type { EdgeAddress } from '../../agent/links/link.ts';
 import type { AgentState, LiveRing } from '../../agent/state.ts';
 import { edgeFault, edgesToDial } from '../../agent/step-link.ts';
 import type { Step } from '../../agent/step.ts';
+import { present } from '../../protocol/assert.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import type { Frame } from '../../protocol/hop-frame.ts';
 import type { HostName, LoadId, NodeIndex } from '../../protocol/ids.ts';
@@ -19,6 +21,7 @@ import { RingRoutesModel } from './ring-routes-model.ts';
 import { ServicesModel } from './services-model.ts';
 import { ShellModel } from './shell-model.ts';
 import { StagesModel } from './stages-model.ts';
+import { traced } from './step-trace.ts';
 import type { ToyStage } from './toy-stage.ts';
 import { Violation } from './violation.ts';
 import type { World } from './world.ts';
@@ -94,10 +97,9 @@ export class AgentModel implements DialledAgent {
       const recall = new HeadRecall({ session: 0, request: 0 });
       for (const record of records) recall.add(record);
       const { ring, load, generationDigest, planDigest } = admitted;
-      const deadlineMs = this.#world.loadNamed(admitted.load).plan.deadlineSeconds * 1000;
       this.shell.dispatch({
         ...{ kind: 'restored', ring, load, generationDigest, planDigest },
-        ...{ memory: recall.memory, deadlineMs },
+        ...{ memory: recall.memory, terms: termsOf(this.#assignmentOf(load)), fault: null },
       });
     }
     const living = this.#machine.livingStages();
@@ -163,8 +165,11 @@ export class AgentModel implements DialledAgent {
 
   answer(edge: EdgeAddress, peer: HostName, link: SimLink): Answer {
     const error = edgeFault(this.state, edge, peer);
-    if (error !== null) return { kind: 'refused', error };
     const ring = this.state.rings.get(edge.ring);
+    if (error !== null) {
+      if (ring?.kind === 'live') this.#world.checks.deadlines.refused(this.host, ring, error.facts['phase']);
+      return { kind: 'refused', error };
+    }
     if (ring?.kind !== 'live') return { kind: 'refused', error: new P4Error('RING_UNKNOWN', { ring: edge.ring }) };
     this.#world.checks.acceptedEdge(edge, ring, peer);
     return this.#routesOf(ring).incoming(edge, link);
@@ -191,15 +196,24 @@ export class AgentModel implements DialledAgent {
   }
 
   #adopt(load: LoadId, stages: readonly ToyStage[], highestStart: number): void {
-    const { ring, plan, placements, generation } = this.#world.loadNamed(load);
+    const { ring, generation } = this.#world.loadNamed(load);
     const claimed = this.state.rings.get(ring);
     if (claimed?.kind !== 'claimed' || claimed.load !== load) return;
     for (const stage of stages) this.#stages.adopt(stage);
     this.shell.dispatch({
-      ...{ kind: 'adopted', ring, load, generation, plan, placements, atMs: this.#world.clock.nowMs },
+      ...{ kind: 'adopted', ring, load, generation, ...this.#assignmentOf(load), atMs: this.#world.clock.nowMs },
       stages: new Map(stages.map(({ node, incarnation }) => [node, incarnation])),
       highestStart,
     });
+  }
+
+  /** As the journal has it: what it was told last. */
+  #assignmentOf(load: LoadId): Assignment {
+    const kept = present(this.#machine.journal.loads.get(load), 'a load that stands was admitted');
+    const { plan } = this.#world.loadNamed(load);
+    const admitted: Assignment = { plan, placements: JSON.parse(kept.admitted.assignment) as Assignment['placements'] };
+    const told = kept.records.findLast((record) => record.kind === 'load-told');
+    return told === undefined ? admitted : underTerms(admitted, told);
   }
 
   #enter(load: LoadId, node: NodeIndex, send: (frame: Frame) => void): boolean {
@@ -245,6 +259,7 @@ export class AgentModel implements DialledAgent {
       const routes = this.#routesOf(live);
       if (routes.dialling.has(edge.source)) continue;
       routes.dialling.add(edge.source);
+      this.#world.ringNamed(ring).expectDial(this.host, edge.port);
       this.#world.network.dial(this, edge, (dialled) => {
         routes.dialling.delete(edge.source);
         const isCurrent = this.#routes.get(load) === routes;
@@ -274,7 +289,7 @@ export class AgentModel implements DialledAgent {
     };
     routes.addLink(link);
     const up = { source, destination, address: link.receiver.host, peer: link.receiver.host };
-    this.shell.dispatch({ kind: 'link-up', ring, load, link: up });
+    this.shell.dispatch({ kind: 'link-up', ring, load, link: up, atMs: this.#world.clock.nowMs });
   }
 
   #taken(before: AgentState, input: Input, step: Step): void {
@@ -375,25 +390,3 @@ function checkAdmission(journal: HostModel['journal'], effect: Effect, world: Wo
       : reply.kind !== 'submitted' || loads.some(({ requests }) => requests.has(reply.request));
   if (!isKept) world.fail(new Violation('J2', `${reply.kind} is answered and not in the journal`));
 }
-
-/** A step on one line. */
-function traced(input: Input, { records, effects, state }: Step): string {
-  const facts = Object.entries(input).filter(
-    ([name]) => !['kind', 'plan', 'memory', 'placements', 'vocabulary'].includes(name),
-  );
-  const given = facts.map(([name, value]) => `${name}=${brief(value)}`).join(' ');
-  const ring = 'ring' in input ? state.rings.get(input.ring) : undefined;
-  const phase =
-    ring?.kind === 'live' ? `${ring.phase.kind}${ring.suspension === null ? '' : ' (suspended)'}` : ring?.kind;
-  const named = [...records, ...effects].map(({ kind, ...rest }) => `\n      ${kind} ${brief(rest)}`).join('');
-  return `${input.kind} ${given} -> ${phase ?? 'no ring'}${named}`;
-}
-
-const brief = (value: unknown): string => {
-  if (value instanceof P4Error) return `${value.code} ${JSON.stringify(value.facts)}`;
-  return JSON.stringify(value, (name, inner: unknown) => {
-    if (typeof inner === 'bigint') return `${inner}`;
-    if (name === 'plan' || name === 'sampling') return undefined;
-    return inner instanceof P4Error ? inner.code : inner;
-  });
-};

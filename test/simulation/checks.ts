@@ -1,15 +1,16 @@
 /**
  * What must hold in every world, looked at from outside: none of these asks a decision's own opinion of itself.
  *
- * After each step: G3, G5, R1 and R4, and what a ring's phase promises. At the end: that everything came back and nothing
+ * After each step: G3, G5, and what a ring's phase promises; R1 and R4 (`deadline-check.ts`). At the end: that everything came back and nothing
  * is left, and the journals (`journal-checks.ts`).
  */
 import type { Input } from '../../agent/inputs.ts';
 import type { EdgeAddress } from '../../agent/links/link.ts';
 import type { AgentState, LiveRing } from '../../agent/state.ts';
 import type { Step } from '../../agent/step.ts';
-import type { HostName, LoadId } from '../../protocol/ids.ts';
+import type { HostName } from '../../protocol/ids.ts';
 import type { AgentModel } from './agent-model.ts';
+import { DeadlineCheck } from './deadline-check.ts';
 import { checkJournal } from './journal-checks.ts';
 import { ShapeCheck } from './shape-check.ts';
 import { Violation } from './violation.ts';
@@ -25,15 +26,12 @@ export interface TakenStep {
 export class Checks {
   readonly #world: World;
   #first: Error | null = null;
-  /** When requests of a load could last go on: its ring was ready, or its head's agent started. */
-  readonly #lastWholeMs = new Map<LoadId, number>();
-
+  readonly deadlines: DeadlineCheck;
   readonly #shapes = new ShapeCheck();
-  /** When a stage was last seen to load, or a process to stand still. */
-  #lastBusyMs = 0;
 
   constructor(world: World) {
     this.#world = world;
+    this.deadlines = new DeadlineCheck(world);
   }
 
   fail(error: Error): void {
@@ -43,14 +41,6 @@ export class Checks {
   /** @throws the first violation */
   afterTurn(): void {
     if (this.#first !== null) throw this.#first;
-  }
-
-  /** The clock of a deadline begins anew with the agent of the head. */
-  agentEnded({ host, state }: AgentModel): void {
-    for (const { load } of state.rings.values()) {
-      const isHead = this.#world.loadNamed(load).plan.stages[0]?.host === host;
-      if (isHead) this.#lastWholeMs.set(load, this.#world.clock.nowMs);
-    }
   }
 
   /** G3, for edges: the answer is looked at by its own measure. */
@@ -63,9 +53,8 @@ export class Checks {
   taken(taken: TakenStep): void {
     this.#generation(taken);
     this.#strangers(taken);
-    this.#ends(taken);
     this.#shapes.taken(taken);
-    this.#overdue(taken);
+    this.deadlines.taken(taken);
     const { input, step } = taken;
     const ring = 'ring' in input ? step.state.rings.get(input.ring) : undefined;
     if (ring?.kind === 'live') this.#phase(ring, taken.agent.host);
@@ -103,45 +92,6 @@ export class Checks {
       throw new Violation('G5', 'a strange receipt settles');
     if ((isHere && !isStopped) || after?.kind !== 'live' || after.suspension === null) {
       throw new Violation('G5', `node ${strange.node} gave a receipt of another generation and goes on`);
-    }
-  }
-
-  /** R1, R4: a loss fails no request before the deadline. */
-  #ends({ agent, before, input, step }: TakenStep): void {
-    const nowMs = this.#world.clock.nowMs;
-    for (const ring of before.rings.values()) {
-      if (ring.kind === 'live' && ring.phase.kind === 'ready') this.#lastWholeMs.set(ring.load, nowMs);
-    }
-    for (const record of step.records) {
-      if (record.kind !== 'request-ended' || record.reason !== 'ring-lost') continue;
-      const isGivenUp = input.kind === 'unload' || input.kind === 'forget';
-      const deadlineMs = this.#world.loadNamed(record.load).plan.deadlineSeconds * 1000;
-      const waitedMs = nowMs - (this.#lastWholeMs.get(record.load) ?? 0);
-      if (!isGivenUp && Math.ceil(waitedMs) < deadlineMs) {
-        const found = `request ${record.request} fails at ${input.kind} on ${agent.host} after ${waitedMs} ms: ${record.detail}`;
-        throw new Violation('R4', found);
-      }
-    }
-  }
-
-  /** R4: no request waits for ever for what does not come. A stage that loads or stands still puts the deadline off. */
-  #overdue({ agent, step }: TakenStep): void {
-    const { clock, machines } = this.#world;
-    const isBusy = machines.some(
-      ({ process, stages }) =>
-        process !== null &&
-        (process.isStopped || stages.some(({ silentForMs }) => silentForMs > 0) || loadsStage(process.state)),
-    );
-    if (isBusy) this.#lastBusyMs = clock.nowMs;
-    for (const ring of step.state.rings.values()) {
-      if (ring.kind !== 'live' || ring.head === null || ring.suspension === null || ring.phase.kind === 'ending')
-        continue;
-      const sinceMs = Math.max(ring.suspension.sinceMs, this.#lastBusyMs, agent.resumedAtMs);
-      const mostMs = 2 * ring.plan.deadlineSeconds * 1000 + 5_000;
-      if (clock.nowMs - sinceMs < mostMs) continue;
-      const runs = [...ring.head.requests.values()].find(({ kind }) => kind === 'running');
-      if (runs !== undefined)
-        throw new Violation('R4', `request ${runs.id} on ${agent.host} waits beyond its deadline`);
     }
   }
 
@@ -225,8 +175,3 @@ export class Checks {
     return words.join('; ');
   }
 }
-
-const loadsStage = ({ rings }: AgentState): boolean =>
-  [...rings.values()].some(
-    (ring) => ring.kind === 'live' && [...ring.nodes.values()].some(({ kind }) => kind === 'loading'),
-  );

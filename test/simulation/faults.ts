@@ -20,6 +20,20 @@ export class Faults {
       const stage = this.#stage();
       if (stage !== undefined) stage.isStrange = true;
     },
+    // Its slice is damaged, say, or the host has no memory left: it ends whenever it is loaded.
+    'loads-fail': ({ lastsMs }) => {
+      const stage = this.#stage();
+      if (stage === undefined) return;
+      this.#world.machine(stage.host).failLoads(stage.order.ring, lastsMs);
+      stage.kill(new P4Error('STAGE_LOST', { exit: 'SIGKILL' }));
+    },
+    // Its disk is slower than anybody's patience.
+    'load-hangs': ({ lastsMs }) => {
+      const stage = this.#stage();
+      if (stage === undefined) return;
+      this.#world.machine(stage.host).hangLoads(stage.order.ring, lastsMs);
+      stage.kill(new P4Error('STAGE_LOST', { exit: 'SIGKILL' }));
+    },
     'link-broken': () => {
       const links = [...this.#world.network.links];
       if (links.length > 0) this.#world.network.breakOne(this.#world.random.pick(links));
@@ -34,8 +48,9 @@ export class Faults {
       const { random } = this.#world;
       const machine = this.#machine();
       // Whatever killed it may have killed more.
-      const [stage] = machine.livingStages();
-      if (random.oneIn(3)) stage?.kill(new P4Error('STAGE_LOST', { exit: 'SIGKILL' }));
+      const stages = machine.livingStages();
+      const killed = random.oneIn(3) ? stages.slice(0, 1) : random.oneIn(4) ? stages : [];
+      for (const stage of killed) stage.kill(new P4Error('STAGE_LOST', { exit: 'SIGKILL' }));
       machine.killAgent(Math.min(lastsMs, 10_000));
     },
     'agent-stopped': ({ lastsMs }) => {

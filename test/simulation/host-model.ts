@@ -1,7 +1,7 @@
 /** A machine: its disk with the journal, the stages that run on it, and at most one agent process. */
 import type { StartStage } from '../../agent/effects.ts';
 import { P4Error } from '../../protocol/errors.ts';
-import type { HostName } from '../../protocol/ids.ts';
+import type { HostName, RingName } from '../../protocol/ids.ts';
 import { AgentModel } from './agent-model.ts';
 import { JournalModel } from './journal-model.ts';
 import { ToyStage } from './toy-stage.ts';
@@ -14,6 +14,8 @@ export class HostModel {
   stages: readonly ToyStage[] = [];
   process: AgentModel | null = null;
   isPowered = true;
+  readonly #failingUntilMs = new Map<RingName, number>();
+  readonly #hangingUntilMs = new Map<RingName, number>();
 
   constructor(world: World, host: HostName) {
     this.#world = world;
@@ -33,13 +35,28 @@ export class HostModel {
   spawn(start: StartStage): ToyStage {
     const { clock, random, checks } = this.#world;
     const stage = new ToyStage(start, {
-      ...{ clock, random, host: this.host },
+      ...{ clock, random, host: this.host, slowLoadMs: this.#world.plan.slowLoadMs },
+      loadsNotUntilMs: this.#hangingUntilMs.get(start.order.ring) ?? 0,
       broken: (violation) => {
         checks.fail(violation);
       },
     });
     this.stages = [...this.stages, stage];
+    if ((this.#failingUntilMs.get(start.order.ring) ?? 0) > clock.nowMs)
+      clock.after(random.between(10, 1_500), () => {
+        if (stage.life === 'starting') stage.kill(new P4Error('STAGE_LOST', { exit: 'SIGBUS' }));
+      });
     return stage;
+  }
+
+  /** For a while, no stage of the ring comes to an end of its load. */
+  hangLoads(ring: RingName, forMs: number): void {
+    this.#hangingUntilMs.set(ring, this.#world.clock.nowMs + forMs);
+  }
+
+  /** For a while, stages of the ring end while they load. */
+  failLoads(ring: RingName, forMs: number): void {
+    this.#failingUntilMs.set(ring, this.#world.clock.nowMs + forMs);
   }
 
   startAgent(): void {
@@ -59,7 +76,7 @@ export class HostModel {
     this.#world.trace(() => `${this.host} agent is killed`);
     agent.end();
     this.process = null;
-    this.#world.checks.agentEnded(agent);
+    this.#world.checks.deadlines.agentEnded(agent);
     this.#world.network.drop(agent, false);
     this.#world.clock.after(againAfterMs, () => {
       this.startAgent();
@@ -74,7 +91,7 @@ export class HostModel {
     this.process = null;
     agent?.end();
     if (agent !== null) {
-      this.#world.checks.agentEnded(agent);
+      this.#world.checks.deadlines.agentEnded(agent);
       this.#world.network.drop(agent, true);
     }
     for (const stage of this.livingStages()) stage.kill(new P4Error('STAGE_LOST', { why: 'no power' }));

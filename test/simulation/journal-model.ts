@@ -91,6 +91,7 @@ export class JournalModel {
       case 'load-ended':
         load.isEnded = true;
         return;
+      case 'load-told':
       case 'session-closed':
       case 'node-changed':
       case 'ring-ready':

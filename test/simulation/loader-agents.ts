@@ -170,7 +170,7 @@ export class LoaderWorld {
           ...{ generationDigest: { salt: '', hash: '' }, digestMatches: false },
         };
       case 'link':
-        return { kind: 'link', ...at };
+        return { kind: 'link', ...at, atMs: 0 };
       case 'probe':
         return { kind: 'probe', ...at, nonce: call, atMs: 0 };
       case 'unload':
@@ -262,7 +262,7 @@ export class LoaderWorld {
       if (receiver === undefined) throw new Error('an edge leads to an agent');
       const fault = edgeFault(receiver, edge, host);
       const link = { ...edge, peer: edge.host };
-      if (fault === null) this.#give(host, { kind: 'link-up', ring, load, link });
+      if (fault === null) this.#give(host, { kind: 'link-up', ring, load, link, atMs: 0 });
       else this.#give(host, { kind: 'dial-failed', ring, load, source: edge.source, error: fault, atMs: 0 });
     });
   }

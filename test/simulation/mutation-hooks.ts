@@ -1,6 +1,6 @@
 /** For Node's module loader: changes one built file as it is loaded. Production code has no switches for that. */
 import { assert } from '../../protocol/assert.ts';
-import type { Mutation } from './mutations.ts';
+import type { Mutation } from './mutation.ts';
 
 interface Loaded {
   readonly format: string;

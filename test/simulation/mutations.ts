@@ -1,12 +1,6 @@
 /** The guards that recovery rests on, by name, and how each is taken away in the built files. */
-export interface Mutation {
-  readonly name: string;
-  /** In `dist/`. */
-  readonly file: string;
-  /** Stands in it exactly once. */
-  readonly guard: string;
-  readonly instead: string;
-}
+import { deadlineMutations } from './deadline-mutations.ts';
+import type { Mutation } from './mutation.ts';
 
 const stepLink = 'agent/step-link.js';
 const stepRing = 'agent/step-ring.js';
@@ -290,7 +284,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'retries go on',
     file: timers,
-    guard: "ring.phase.kind === 'unlinked' ? dialled(state, ring, null)",
+    guard: "ring.phase.kind === 'unlinked' ? dialled(state, ring, { calls: [], atMs: input.atMs })",
     instead: 'false ? null',
   },
   {
@@ -310,6 +304,20 @@ export const mutations: readonly Mutation[] = [
     file: suspension,
     guard: "{ kind: 'await-deadline', ring, load, suspension: number, ms },\n        {",
     instead: '{',
+  },
+  ...deadlineMutations,
+  // Terms
+  {
+    name: 'links use the terms told last (G6)',
+    file: 'agent/step-load.js',
+    guard: '{ ...standing, ...underTerms(standing, termsOf(input)) }',
+    instead: 'standing',
+  },
+  {
+    name: 'terms told last are durable (G6)',
+    file: 'agent/step-load.js',
+    guard: 'sameTerms(former, terms)',
+    instead: 'true',
   },
   // Leases
   {

@@ -162,6 +162,10 @@ export class Network {
     return Math.max(0, (this.#cuts.get(pairOf(one, other)) ?? 0) - clock.nowMs) + random.between(1, 4) / 4 + slow;
   }
 
+  get isCutAnywhere(): boolean {
+    return [...this.#cuts.values()].some((untilMs) => untilMs > this.outside.clock.nowMs);
+  }
+
   isCut(one: HostName, other: HostName): boolean {
     return (this.#cuts.get(pairOf(one, other)) ?? 0) > this.outside.clock.nowMs;
   }

@@ -35,7 +35,6 @@ export interface LoadFacts {
   readonly load: LoadId;
   readonly generation: Generation;
   readonly plan: Plan;
-  readonly placements: readonly Placement[];
 }
 
 /** When the operator does what, besides loading whatever has to stand. */
@@ -44,9 +43,11 @@ export interface OperatorScript {
   readonly loaderDiesOneIn: number;
   /** Unloaded at this time, and loaded anew after a while; `null` is never. */
   readonly unloadAtMs: number | null;
-  /** Unloaded once the agent of its head has started again and knows requests whose head has not come up. */
-  readonly unloadsHeadless: boolean;
+  /** Unloaded so long after the agent of its head has started again and knows requests whose head has not come up. */
+  readonly unloadsHeadlessMs: number | null;
   readonly loadsAnew: boolean;
+  /** Each run of the loader says anew where agents are reached. */
+  readonly movesAgents: boolean;
 }
 
 const headlessLookMs = 20;
@@ -67,6 +68,9 @@ export class RingModel {
   #run: LoaderRun | null = null;
   #isUnloading = false;
   #count = 0;
+  #port = 7400;
+  /** By host, the port that its agent confirmed last. */
+  readonly #portsTold = new Map<HostName, number>();
 
   constructor(world: World, plan: Plan, script: OperatorScript) {
     this.#world = world;
@@ -80,7 +84,7 @@ export class RingModel {
         this.#unload();
       });
     }
-    if (script.unloadsHeadless) this.#awaitHeadless();
+    if (script.unloadsHeadlessMs !== null) this.#awaitHeadless();
     this.#look();
   }
 
@@ -131,13 +135,23 @@ export class RingModel {
     const { clock, plan } = this.#world;
     if (clock.nowMs < plan.calmMs)
       clock.after(headlessLookMs, () => {
-        const ring = this.#world.machine(this.headHost).agent?.state.rings.get(this.ring);
-        const isHeadless = ring?.kind === 'live' && ring.head === null && ring.phase.kind !== 'ending';
-        if (isHeadless && [...ring.memory.requests.values()].some(({ kind }) => kind !== 'settled')) {
-          this.wanted = 'unloaded';
-          this.#unload();
-        } else this.#awaitHeadless();
+        if (!this.#isHeadless) this.#awaitHeadless();
+        else
+          clock.after(this.#script.unloadsHeadlessMs ?? 0, () => {
+            if (this.#isHeadless) {
+              this.wanted = 'unloaded';
+              // Whoever loads it again waits no longer.
+              this.#run?.cancel();
+              this.#unload();
+            } else this.#awaitHeadless();
+          });
       });
+  }
+
+  get #isHeadless(): boolean {
+    const ring = this.#world.machine(this.headHost).agent?.state.rings.get(this.ring);
+    if (ring?.kind !== 'live' || ring.head !== null || ring.phase.kind === 'ending') return false;
+    return [...ring.memory.requests.values()].some(({ kind }) => kind !== 'settled');
   }
 
   #isAmiss(): boolean {
@@ -150,6 +164,8 @@ export class RingModel {
   }
 
   #load(): void {
+    // Agents are reached elsewhere than the last time.
+    if (this.#script.movesAgents) this.#port++;
     const run = new LoaderRun(this.#world, this, {
       fresh: this.#fresh(),
       diesOneIn: this.#script.loaderDiesOneIn,
@@ -196,9 +212,11 @@ export class RingModel {
     const { clock } = this.#world;
     const { agent } = this.#world.machine(host);
     let isOpen = true;
+    const port = this.#port;
     const answer = (code: ErrorCode | null): void => {
       if (!isOpen) return;
       isOpen = false;
+      if (command === 'load' && code === null) this.#portsTold.set(host, port);
       this.#world.guarded(() => {
         answered(code);
       });
@@ -233,17 +251,24 @@ export class RingModel {
     const digestMatches = standing?.kind === 'claimed' && standing.generationDigest.hash === hash;
     switch (command) {
       case 'load': {
-        const { placements } = this.#world.loadNamed(name.loadId);
-        const order = { load: name.loadId, atMs, plan, planDigest: planDigestOf(plan), assignment: '{}', placements };
+        const placements = placementsOf(plan, this.#port);
+        const assignment = JSON.stringify(placements);
+        const order = { load: name.loadId, atMs, plan, planDigest: planDigestOf(plan), assignment, placements };
         return { kind: 'load', ...at, ...order, generationDigest: { salt: '', hash }, digestMatches };
       }
       case 'link':
-        return { kind: 'link', ...at };
+        return { kind: 'link', ...at, atMs };
       case 'probe':
         return { kind: 'probe', ...at, nonce: this.#world.random.below(2 ** 31), atMs };
       case 'unload':
         return { kind: 'unload', ...at, digestMatches };
     }
+  }
+
+  /** G6: an agent that took a load dials where it was told last, whatever became of it since. */
+  expectDial(from: HostName, port: number): void {
+    const told = this.#portsTold.get(from) ?? port;
+    if (port < told) throw new Violation('G6', `${from} dials at port ${port}, and was told ${told}`);
   }
 
   /** G2: what every command of a load rests on. */
@@ -283,6 +308,10 @@ class LoaderRun {
 
   begin(): void {
     this.#give({ kind: 'begin', kept: this.#ring.kept, fresh: this.#options.fresh });
+  }
+
+  cancel(): void {
+    this.#give({ kind: 'cancel', failure: { code: 'CANCELLED', facts: {} } });
   }
 
   #give(input: LoaderInput): void {
@@ -349,5 +378,5 @@ const brief = (of: {
 }): string => [of.kind, of.command, of.host, of.phase].filter((word) => word !== undefined).join(' ');
 
 /** Where the stages of a ring lie. */
-export const placementsOf = (plan: Plan): readonly Placement[] =>
-  plan.stages.map(({ host }) => ({ sliceId: sliceId('a'.repeat(64)), address: host, port: 7400 }));
+export const placementsOf = (plan: Plan, port: number): readonly Placement[] =>
+  plan.stages.map(({ host }) => ({ sliceId: sliceId('a'.repeat(64)), address: host, port }));

@@ -159,8 +159,9 @@ export class StagesModel {
     const { stage } = running;
     running.isStopping = true;
     running.sink = null;
-    // It ends its decode first; one that does not is killed in the end.
-    after(random.oneIn(4) ? random.between(40, limits.stageStopMs) : random.between(2, 40), () => {
+    // It ends its decode first; one that does not, or is not scheduled, is killed in the end.
+    const isSlow = random.oneIn(4) || stage.silentForMs > 0;
+    after(isSlow ? random.between(40, limits.stageStopMs) : random.between(2, 40), () => {
       stage.kill(new P4Error('STAGE_LOST', { why: 'stopped' }));
       this.#running.delete(stage.incarnation);
       const { ring, load, node } = stage.order;

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import type { CallId, CallReply } from '../../agent/calls.ts';
 import type { Effect, StartStage } from '../../agent/effects.ts';
 import type { Input } from '../../agent/inputs.ts';
-import type { JournalRecord } from '../../agent/records.ts';
+import type { JournalRecord, LoadTerms } from '../../agent/records.ts';
 import type { AgentState } from '../../agent/state.ts';
 import { step } from '../../agent/step.ts';
 import type { ErrorCode } from '../../protocol/errors.ts';
@@ -70,6 +70,15 @@ export const loadInput = (plan: Plan, changes: Partial<LoadInput> = {}): LoadInp
   ...changes,
 });
 
+/** The terms of such a load over one stage. */
+export const toldTerms: LoadTerms = { deadlineSeconds: 60, addresses: [{ address: '127.0.0.1', port: 7400 }] };
+
+/** What a journal says of it, but for its sessions and requests. */
+export const claim = {
+  ...{ ring, load, planDigest: 'digest', generationDigest: { salt: '', hash: '' } },
+  ...{ terms: toldTerms, fault: null },
+} as const;
+
 /** An agent whose effects are run by a toy ring, one dispatch after another; everything it did is kept to look at. */
 export class ToyAgent {
   state: AgentState = { host: alpha, rings: new Map(), nextIncarnation: 1, nextSuspension: 1 };
@@ -110,12 +119,13 @@ export class ToyAgent {
     return this;
   }
 
-  turn(): boolean {
+  /** @param atMs when what comes of the frame is home */
+  turn(atMs = 1): boolean {
     const frame = this.frames.shift();
     if (frame === undefined) return false;
     const items = this.toy.run(frame);
     this.dispatch({ kind: 'frame-finished', ring, load });
-    this.dispatch({ kind: 'returned', ring, load, items, slowest: noStep, atMs: 1 });
+    this.dispatch({ kind: 'returned', ring, load, items, slowest: noStep, atMs });
     return true;
   }
 
@@ -168,7 +178,7 @@ export function readyAgent(sessions = 4): ToyAgent {
 
 /** Links and probes a ring whose stages are up. */
 export function makeReady(agent: ToyAgent): ToyAgent {
-  agent.dispatch({ kind: 'link', call: call(2), ring, generation: right });
+  agent.dispatch({ kind: 'link', call: call(2), ring, generation: right, atMs: 0 });
   agent.dispatch({ kind: 'probe', call: call(3), ring, generation: right, nonce: 5, atMs: 0 }).turnAll();
   assert.equal(agent.replies.get(call(3))?.kind, 'probed');
   return agent;

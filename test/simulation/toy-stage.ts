@@ -19,6 +19,9 @@ export interface StageOutside {
   readonly clock: Clock;
   readonly random: SeededRandom;
   readonly host: HostName;
+  /** Most that it takes to load, now and then. */
+  readonly slowLoadMs: number;
+  readonly loadsNotUntilMs: number;
   /** What a right agent never makes it do. */
   readonly broken: (violation: Violation) => void;
 }
@@ -82,8 +85,9 @@ export class ToyStage {
 
   /** Starts the process and loads its slice. */
   begin(loaded: () => void): void {
-    const { clock, random } = this.#outside;
-    clock.after(random.between(5, 50) + random.between(20, random.oneIn(4) ? 3000 : 300), () => {
+    const { clock, random, slowLoadMs, loadsNotUntilMs } = this.#outside;
+    const ms = random.between(5, 50) + random.between(20, random.oneIn(3) ? slowLoadMs : 300);
+    clock.after(Math.max(ms, loadsNotUntilMs - clock.nowMs), () => {
       this.#hear(() => {
         if (this.life !== 'starting') return;
         this.life = 'loaded';

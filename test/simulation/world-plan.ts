@@ -9,10 +9,18 @@ import type { SeededRandom } from './seeded-random.ts';
 import { narrowGrammar, vocabularySize } from './toy-model.ts';
 
 export const faultKinds = [
-  ...(['stage-killed', 'stage-stopped', 'stage-strange', 'link-broken', 'hosts-cut'] as const),
+  ...(['stage-killed', 'stage-stopped', 'stage-strange', 'loads-fail', 'load-hangs'] as const),
+  ...(['link-broken', 'hosts-cut'] as const),
   ...(['agent-killed', 'agent-stopped', 'power-lost', 'journal-fails', 'intruder'] as const),
 ] as const;
 export type FaultKind = (typeof faultKinds)[number];
+/** Of one ring alone. */
+const stageFaults = [
+  'stage-killed',
+  'stage-stopped',
+  'stage-strange',
+  'loads-fail',
+] as const satisfies readonly FaultKind[];
 
 export interface PlannedFault {
   readonly kind: FaultKind;
@@ -29,6 +37,8 @@ export interface WorldPlan {
   readonly slowMessagesOneIn: number;
   /** Once in so many times, news comes twice, the second time at once or much later; 0 is never. */
   readonly doublesOneIn: number;
+  /** Most that a stage takes to load, now and then. */
+  readonly slowLoadMs: number;
   readonly lingerMs: number;
   readonly probeMs: number;
   /** The last fault has begun. */
@@ -58,6 +68,7 @@ export function planWorld(random: SeededRandom): WorldPlan {
     ...{ hosts, rings, faults, sparesOthers, faultsEndMs, calmMs },
     slowMessagesOneIn: random.pick([0, 0, 20, 100]),
     doublesOneIn: random.pick([0, 3, 10]),
+    slowLoadMs: random.pick([3_000, 3_000, 25_000]),
     lingerMs: 10_000,
     probeMs: random.pick([3_000, 10_000]),
     endMs: calmMs + 400_000,
@@ -68,14 +79,18 @@ function plannedFaults(
   random: SeededRandom,
   { sparesOthers, faultsEndMs }: { readonly sparesOthers: boolean; readonly faultsEndMs: number },
 ): PlannedFault[] {
-  const offered = sparesOthers ? (['stage-killed', 'stage-stopped', 'stage-strange'] as const) : faultKinds;
+  const offered = sparesOthers ? stageFaults : faultKinds.filter((kind) => kind !== 'load-hangs');
   // Some worlds have one kind of trouble only, which then shows what it does by itself.
   const kinds = random.oneIn(2) ? offered : [random.pick(offered)];
-  return Array.from({ length: random.between(0, 8) }, () => ({
-    kind: random.pick(kinds),
-    atMs: random.between(100, faultsEndMs),
-    lastsMs: random.pick([random.between(10, 500), random.between(500, 5_000), random.between(5_000, 40_000)]),
-  }));
+  const faults = Array.from({ length: random.between(0, 8) }, (): PlannedFault => {
+    const kind = random.pick(kinds);
+    const lastsMs = random.pick([random.between(10, 500), random.between(500, 5_000), random.between(5_000, 40_000)]);
+    return { kind, atMs: random.between(100, faultsEndMs), lastsMs: kind === 'loads-fail' ? 2 * lastsMs : lastsMs };
+  });
+  if (!random.oneIn(15)) return faults;
+  // Beyond any deadline here, and beyond its second limit (R1): those worlds are long, so there are few.
+  const lastsMs = random.oneIn(4) ? 2_000_000 : 100_000;
+  return [...faults, { kind: 'load-hangs', atMs: random.between(1_000, faultsEndMs), lastsMs }];
 }
 
 interface RingOptions {
@@ -116,8 +131,11 @@ function ringPlan(random: SeededRandom, { name, hosts, faults, faultsEndMs, isSp
   const operator: OperatorScript = {
     loaderDiesOneIn: !isSpared && random.oneIn(4) ? random.between(2, 12) : 0,
     unloadAtMs: !isSpared && random.oneIn(4) ? unloadTime(random, faults, faultsEndMs) : null,
-    unloadsHeadless: !isSpared && random.oneIn(6),
+    // At once, or when the deadline of its requests is near.
+    unloadsHeadlessMs:
+      isSpared || !random.oneIn(4) ? null : random.pick([0, plan.deadlineSeconds * 1000 - random.below(2_000)]),
     loadsAnew: random.oneIn(2),
+    movesAgents: random.oneIn(2),
   };
   const clients = Array.from({ length: random.between(1, 4) }, () => clientScript(random, faultsEndMs));
   return { plan, operator, clients };

@@ -9,7 +9,7 @@ import { Clock } from './clock.ts';
 import { Faults } from './faults.ts';
 import { HostModel } from './host-model.ts';
 import { Network } from './network.ts';
-import { placementsOf, RingModel, type LoadFacts } from './ring-model.ts';
+import { RingModel, type LoadFacts } from './ring-model.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { Violation } from './violation.ts';
 import { planWorld, type WorldPlan } from './world-plan.ts';
@@ -67,7 +67,14 @@ export class World {
     readonly generation: Generation;
     readonly plan: Plan;
   }): void {
-    this.#loads.set(load.load, { ...load, placements: placementsOf(load.plan) });
+    this.#loads.set(load.load, load);
+  }
+
+  ringNamed(name: RingName): RingModel {
+    return present(
+      this.rings.find(({ ring }) => ring === name),
+      'a ring has its model',
+    );
   }
 
   loadNamed(load: LoadId): LoadFacts {

@@ -36,7 +36,7 @@ test('it is not while a ring that served waits for a part, nor while one waits f
   assert.equal(stateOf(agent), 'coming', 'one that is taken down is not missed');
   const claimed = new ToyAgent().dispatch({
     ...{ kind: 'restored', ring, load, planDigest: '', generationDigest: { salt: '', hash: '' } },
-    ...{ memory: emptyMemory, deadlineMs: 0 },
+    ...{ memory: emptyMemory, terms: { deadlineSeconds: 0, addresses: [] }, fault: null },
   });
   assert.deepEqual(readinessOf(claimed.state, null).rings, [{ ring, state: 'degraded', code: 'RING_EMPTY' }]);
 });

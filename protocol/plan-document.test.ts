@@ -45,6 +45,7 @@ test('a good plan has its defaults filled in', () => {
     sessions: 4,
     kv: { keys: 'f16', values: 'f16' },
     decode: 'fast',
+    wire: 'f32',
     deadlineSeconds: 60,
     stages: [
       { index: 0, host: 'ant', layers: { first: 0, last: 1 }, device: { kind: 'cpu' }, threads: 2 },
@@ -67,9 +68,13 @@ test('a good plan has its defaults filled in', () => {
 });
 
 test('what is written out overrides the defaults', () => {
-  const plan = planIn(changed('sessions: 4\n', 'sessions: 4\nkv: { keys: q8_0, values: q4_0 }\ndecode: exact\n'));
+  const plan = planIn(
+    changed('sessions: 4\n', 'sessions: 4\nkv: { keys: q8_0, values: q4_0 }\ndecode: exact\nwire: f16\n'),
+  );
   assert.deepEqual(plan.kv, { keys: 'q8_0', values: 'q4_0' });
   assert.equal(plan.decode, 'exact');
+  assert.equal(plan.wire, 'f16');
+  assert.deepEqual(planIn(JSON.stringify(planFileOf(plan))), plan);
 });
 
 const confined = (words: string): string => good.replace('threads: 2', `threads: 2, ${words}`);

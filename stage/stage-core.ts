@@ -27,7 +27,15 @@ import { TailSampling, type OpenSampler } from './tail-sampling.ts';
 
 export type CoreEngine = Pick<
   Engine,
-  'width' | 'takesTokens' | 'isFinal' | 'reservedSequence' | 'decode' | 'clear' | 'removeSequence' | 'truncateSequence'
+  | 'width'
+  | 'wire'
+  | 'takesTokens'
+  | 'isFinal'
+  | 'reservedSequence'
+  | 'decode'
+  | 'clear'
+  | 'removeSequence'
+  | 'truncateSequence'
 > & { readonly vocabulary: { readonly size: number } };
 
 export interface StageParts {
@@ -57,6 +65,7 @@ export class StageCore {
     this.#parts = parts;
     this.#shape = {
       width: engine.takesTokens ? 0 : engine.width,
+      wire: engine.wire,
       vocabularySize: engine.takesTokens || engine.isFinal ? engine.vocabulary.size : null,
     };
     this.#leases = new LeaseTable(identity.sessions);

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { P4Error } from './errors.ts';
-import { decodeFrame, decodeHeader, encodeFrame, requireWire, type FrameContent } from './hop-frame.ts';
-import type { RowsItem } from './hop-items.ts';
+import { wireOf, type HiddenState } from './hidden-state.ts';
+import { decodeFrame, decodeHeader, encodeFrame, FrameRoom, requireWire, type FrameContent } from './hop-frame.ts';
+import type { HopItem, RowsItem } from './hop-items.ts';
 import { generation, nodeIndex, requestId, sessionId, slotIndex } from './ids.ts';
 
 const width = 5;
@@ -17,7 +18,7 @@ const rowsItem: RowsItem = {
 
 const content = {
   ...{ source: nodeIndex(0), destination: nodeIndex(1), generation: generation('17592186044417'), number: 9n },
-  ...{ completes: 2, items: [rowsItem], tokens: Uint32Array.of(7, 8, 9) },
+  ...{ completes: 2, slowest: { rows: 3, us: 1234 }, items: [rowsItem], tokens: Uint32Array.of(7, 8, 9) },
 };
 const floats: FrameContent = {
   ...content,
@@ -72,7 +73,7 @@ test('a hidden state is not copied when its frame is taken apart', () => {
 test('a type that is unknown, or that nothing is of, is refused, and so is a length that belongs to another type', () => {
   const changed = (frame: FrameContent, type: number): Uint8Array => {
     const bytes = encodeFrame(frame);
-    new DataView(bytes.buffer).setUint32(44, type, true);
+    new DataView(bytes.buffer, bytes.byteOffset).setUint32(52, type, true);
     return bytes;
   };
   for (const type of [2, 255, 0xffff_ffff]) {
@@ -92,3 +93,36 @@ test("a frame of another type than its load's is refused; one without hidden sta
   requireWire(header(halves), 'f16');
   for (const wire of ['f32', 'f16'] as const) requireWire(header({ ...content, hidden: null }), wire);
 });
+
+test('a frame is made around the hidden state that lies in its room, unless its items need more', () => {
+  for (const { hidden } of [floats, halves]) {
+    assert.ok(hidden !== null);
+    const made = (items: readonly HopItem[], other: HiddenState | null = null): [Uint8Array, Uint8Array, boolean] => {
+      const room = new FrameRoom({ rows, width, wire: wireOf(hidden) });
+      new Uint8Array(room.bytes.buffer, 4).fill(0xaa);
+      fill(room.hidden, hidden);
+      const expected = encodeFrame({ ...content, items, hidden: other ?? hidden });
+      const found = encodeFrame({ ...content, items, hidden: other ?? room.hidden, room });
+      return [found, expected, found.buffer === room.bytes.buffer];
+    };
+    const many: HopItem[] = Array.from({ length: 200 }, (_, nonce) => ({ kind: 'probe', nonce }));
+    for (const [items, other, isInPlace] of [
+      [[rowsItem], null, true],
+      [[rowsItem, ...many], null, false],
+      [[rowsItem], hidden, false],
+    ] as const) {
+      const [found, expected, inPlace] = made(items, other);
+      assert.equal(Buffer.compare(found, expected), 0);
+      assert.equal(inPlace, isInPlace);
+      assert.equal(new DataView(found.buffer).getUint32(0, true), found.length, 'its length stands before it');
+    }
+  }
+});
+
+function fill(into: HiddenState, from: HiddenState): void {
+  if (from instanceof Float32Array && into instanceof Float32Array) into.set(from);
+  else if (!(from instanceof Float32Array) && !(into instanceof Float32Array)) {
+    into.halves.set(from.halves);
+    into.exponents.set(from.exponents);
+  } else assert.fail('two types');
+}

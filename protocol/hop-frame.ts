@@ -26,6 +26,7 @@ import { hiddenLength, wireOf, type HiddenState } from './hidden-state.ts';
 import { decodeItems, encodeItems } from './hop-item-codec.ts';
 import type { HopItem } from './hop-items.ts';
 import { nodeIndex, type Generation, type NodeIndex } from './ids.ts';
+import { messageRoom, shortenedRoom } from './length-prefix.ts';
 import { limits } from './limits.ts';
 import { wireTypes, type WireType } from './plan.ts';
 
@@ -60,23 +61,42 @@ export interface Frame extends FrameHeader {
   readonly hidden: HiddenState | null;
 }
 
+/** What `encodeFrame` needs; rows, width and type follow from `tokens` and `hidden`. */
+export interface FrameContent extends Omit<Frame, 'rows' | 'width' | 'wire'> {
+  /** The frame is made in it, and its hidden state not copied, where that lies there. */
+  readonly room?: FrameRoom | null;
+}
+
 const magic = 0x3168_3470;
 const headerBytes = 64;
+/** Most frames have fewer bytes of items; those that have more are made elsewhere. */
+const itemRoomBytes = 2048;
 
-/** What `encodeFrame` needs; rows, width and type follow from `tokens` and `hidden`. */
-export type FrameContent = Omit<Frame, 'rows' | 'width' | 'wire'>;
+type FrameShape = Pick<FrameHeader, 'rows' | 'width' | 'wire'>;
 
-/** @returns a buffer of its own, aligned to 16 bytes, so that `decodeFrame` maps it without copying */
+/** Room for one frame of so many rows: their hidden state is written where it is sent from, before the items are known. */
+export class FrameRoom {
+  /** To be filled. */
+  readonly hidden: HiddenState;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+
+  constructor(shape: FrameShape) {
+    const at = layoutOf(shape);
+    this.bytes = messageRoom(at.items + itemRoomBytes);
+    this.hidden = hiddenAt(this.bytes, shape, at);
+  }
+}
+
+/** @returns bytes behind their length, aligned so that `decodeFrame` maps them without copying */
 export function encodeFrame(frame: FrameContent): Uint8Array<ArrayBuffer> {
-  const { tokens, hidden } = frame;
-  const rows = tokens.length;
-  const width = hidden === null || rows === 0 ? 0 : hiddenLength(hidden) / rows;
-  assert(Number.isInteger(width), 'a hidden state has whole rows');
-  const wire = hidden === null ? 'f32' : wireOf(hidden);
+  const shape = shapeOf(frame);
+  const { rows, width, wire } = shape;
   const items = encodeItems(frame.items);
-  const at = layoutOf({ rows, width, wire });
-  const bytes = new Uint8Array(at.items + items.length);
-  const view = new DataView(bytes.buffer);
+  const at = layoutOf(shape);
+  const length = at.items + items.length;
+  const room = roomOf(frame, length);
+  const bytes = room === null ? messageRoom(length) : shortenedRoom(room.bytes, length);
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
   view.setUint32(0, magic, true);
   view.setUint16(4, frame.source, true);
   view.setUint16(6, frame.destination, true);
@@ -90,14 +110,36 @@ export function encodeFrame(frame: FrameContent): Uint8Array<ArrayBuffer> {
   view.setUint32(44, frame.slowest.us, true);
   view.setUint32(48, frame.slowest.rows, true);
   view.setUint32(52, wireTypes.indexOf(wire), true);
-  new Uint32Array(bytes.buffer, headerBytes, rows).set(tokens);
-  if (hidden instanceof Float32Array) new Float32Array(bytes.buffer, at.hidden, rows * width).set(hidden);
-  else if (hidden !== null) {
-    bytes.set(hidden.exponents, at.exponents);
-    new Uint16Array(bytes.buffer, at.hidden, rows * width).set(hidden.halves);
-  }
+  view.setBigUint64(56, 0n, true);
+  new Uint32Array(bytes.buffer, bytes.byteOffset + headerBytes, rows).set(frame.tokens);
+  bytes.fill(0, headerBytes + rows * 4, at.exponents);
+  if (wire === 'f16') bytes.fill(0, at.exponents + rows, at.hidden);
+  if (frame.hidden !== null && room === null) copyHidden(frame.hidden, hiddenAt(bytes, shape, at));
   bytes.set(items, at.items);
   return bytes;
+}
+
+function shapeOf({ tokens, hidden }: FrameContent): FrameShape {
+  const rows = tokens.length;
+  if (hidden === null || rows === 0) return { rows, width: 0, wire: 'f32' };
+  const width = hiddenLength(hidden) / rows;
+  assert(Number.isInteger(width), 'a hidden state has whole rows');
+  return { rows, width, wire: wireOf(hidden) };
+}
+
+/** The frame's own room, where its hidden state is there and its items find place. */
+const roomOf = ({ hidden, room = null }: FrameContent, length: number): FrameRoom | null =>
+  room !== null && room.hidden === hidden && length <= room.bytes.length ? room : null;
+
+function copyHidden(from: HiddenState, to: HiddenState): void {
+  if (from instanceof Float32Array) {
+    assert(to instanceof Float32Array, 'both are of one type');
+    to.set(from);
+    return;
+  }
+  assert(!(to instanceof Float32Array), 'both are of one type');
+  to.halves.set(from.halves);
+  to.exponents.set(from.exponents);
 }
 
 /** @throws FRAME_INVALID when the header and the length do not agree */
@@ -138,7 +180,7 @@ export function decodeFrame(bytes: Uint8Array): Frame {
   const { buffer, byteOffset, length } = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
   const view = new DataView(buffer, byteOffset, length);
   const header = headerOf(view);
-  const { rows, width, wire } = header;
+  const { rows, width } = header;
   const items = decodeItems(view, length - view.getUint32(36, true), view.getUint32(32, true));
   let itemRows = 0;
   for (const item of items) if (item.kind === 'rows') itemRows += item.rowCount;
@@ -146,11 +188,7 @@ export function decodeFrame(bytes: Uint8Array): Frame {
   const tokens = new Uint32Array(buffer, byteOffset + headerBytes, rows);
   if (width === 0) return { ...header, items, tokens, hidden: null };
   const at = layoutOf(header);
-  const halves = (): HiddenState => ({
-    halves: new Uint16Array(buffer, byteOffset + at.hidden, rows * width),
-    exponents: new Uint8Array(buffer, byteOffset + at.exponents, rows),
-  });
-  const hidden = wire === 'f16' ? halves() : new Float32Array(buffer, byteOffset + at.hidden, rows * width);
+  const hidden = hiddenAt(new Uint8Array(buffer, byteOffset, length), header, at);
   return { ...header, items, tokens, hidden };
 }
 
@@ -165,8 +203,18 @@ export function numberFrame(bytes: Uint8Array, number: bigint): void {
   new DataView(bytes.buffer, bytes.byteOffset, bytes.length).setBigUint64(16, number, true);
 }
 
+/** The place of a frame's hidden state in its bytes. */
+function hiddenAt(bytes: Uint8Array, { rows, width, wire }: FrameShape, at: FrameLayout): HiddenState {
+  const { buffer, byteOffset } = bytes;
+  if (wire === 'f32') return new Float32Array(buffer, byteOffset + at.hidden, rows * width);
+  return {
+    halves: new Uint16Array(buffer, byteOffset + at.hidden, rows * width),
+    exponents: new Uint8Array(buffer, byteOffset + at.exponents, rows),
+  };
+}
+
 /** Where the parts begin. */
-function layoutOf({ rows, width, wire }: Pick<FrameHeader, 'rows' | 'width' | 'wire'>): FrameLayout {
+function layoutOf({ rows, width, wire }: FrameShape): FrameLayout {
   const exponents = headerBytes + padded(rows * 4);
   const hidden = exponents + (wire === 'f16' ? padded(rows) : 0);
   return { exponents, hidden, items: hidden + rows * width * wireBytes[wire] };

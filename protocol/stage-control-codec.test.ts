@@ -107,3 +107,9 @@ test('what is not a message is refused, and the field is named', () => {
   assert.throws(() => parseStageCommand(Buffer.from('{')), P4Error);
   assert.throws(() => parseStageCommand(Buffer.from(JSON.stringify({ ...load, kind: 'load', ring: 'A B' }))), P4Error);
 });
+
+test('a load that says nothing of the hidden state’s type means float32', () => {
+  const { wire: _wire, ...older } = load;
+  const command = parseStageCommand(Buffer.from(JSON.stringify({ kind: 'load', ...older })));
+  assert.deepEqual(command, { kind: 'load', ...load, wire: 'f32' });
+});

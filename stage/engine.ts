@@ -7,7 +7,7 @@
 import { assert, present } from '../protocol/assert.ts';
 import { P4Error } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
-import { hiddenLength, type HiddenState } from '../protocol/hidden-state.ts';
+import { hiddenLength, wireOf, type HiddenState } from '../protocol/hidden-state.ts';
 import type { WireType } from '../protocol/plan.ts';
 import { CellOrder } from './cell-order.ts';
 import { HalfPrecision } from './half-precision.ts';
@@ -36,6 +36,8 @@ export interface DecodeBatch {
   readonly padsLoneRow?: boolean;
   /** Final slice: not 0 for rows whose logits are wanted. A slice that is not final gives the hidden state of every row. */
   readonly outputs: ArrayLike<number>;
+  /** Where the hidden state of the rows goes; as many rows, of the engine's type. */
+  readonly into?: HiddenState;
 }
 
 /** `tokens` for the head's slice; `hidden` (parts that together have the rows, in order) for every other. */
@@ -43,7 +45,7 @@ export type DecodeInput =
   | { readonly kind: 'tokens'; readonly tokens: ArrayLike<number> }
   | { readonly kind: 'hidden'; readonly parts: readonly HiddenState[] };
 
-/** Arrays are views, valid until the next decode or `close`. */
+/** Arrays are views, valid until the next decode or `close`; `hidden` is `into` where that was given. */
 export type DecodeOutcome =
   | { readonly kind: 'hidden'; readonly hidden: HiddenState; readonly paddingRows: number }
   | { readonly kind: 'logits'; readonly rows: readonly RowLogits[]; readonly paddingRows: number }
@@ -160,8 +162,7 @@ class SliceEngine implements Engine {
     const keepsOrder = this.#isExact || slice.library.call.modelWindow(slice.model) > 0;
     this.#order = keepsOrder ? new CellOrder(slice.cells) : null;
     this.#inputDivisor = Math.fround(options.inputDivisor);
-    const { library, batchRows: rows, width } = slice;
-    this.#halfPrecision = this.wire === 'f16' ? new HalfPrecision(library, { rows, width }) : null;
+    this.#halfPrecision = this.wire === 'f16' ? new HalfPrecision(slice.library, slice.width) : null;
   }
 
   decode(batch: DecodeBatch): DecodeOutcome {
@@ -177,7 +178,7 @@ class SliceEngine implements Engine {
     this.#setOutputs(batch, rows);
 
     const { library, context, memory, tap } = this.#slice;
-    tap?.reset();
+    tap?.reset(batch.into instanceof Float32Array ? batch.into : null);
     const status = library.call.decode(context, this.#batch.struct(rows));
     if (status === 1) return { kind: 'kv-cache-full' };
     if (status !== 0) throw new P4Error('STAGE_DECODE', { status, rows });
@@ -185,8 +186,7 @@ class SliceEngine implements Engine {
     // Where cells are kept in order it had the last one in use, so it leaves no hole.
     if (paddingRows > 0) library.call.sequenceRemove(memory, this.reservedSequence, -1, -1);
     if (tap === null) return { kind: 'logits', rows: this.#rowLogits(batch, rows), paddingRows };
-    const hidden = tap.rows(rows).subarray(0, batch.rows * this.width);
-    return { kind: 'hidden', hidden: this.#halfPrecision?.round(hidden) ?? hidden, paddingRows };
+    return { kind: 'hidden', hidden: this.#outgoing(batch, tap.rows(rows)), paddingRows };
   }
 
   clear(): void {
@@ -318,6 +318,13 @@ class SliceEngine implements Engine {
       outputs[row] = 1;
       wanted += 1;
     }
+  }
+
+  #outgoing({ rows, into }: DecodeBatch, tapped: Float32Array): HiddenState {
+    const values = tapped.subarray(0, rows * this.width);
+    const isFit = into === undefined || (wireOf(into) === this.wire && hiddenLength(into) === values.length);
+    assert(isFit, 'the rows have their room');
+    return this.#halfPrecision?.round(values, into) ?? into ?? values;
   }
 
   #rowLogits(batch: DecodeBatch, rows: number): RowLogits[] {

@@ -17,13 +17,12 @@ import { loadLlamaLibrary } from './llama-library.ts';
 const library = loadLlamaLibrary({ device: 'cpu', folder: null });
 
 function rounded(values: Float32Array, width: number): HalfRows {
-  const { halves, exponents } = new HalfPrecision(library, { rows: values.length / width, width }).round(values);
-  return { halves: halves.slice(), exponents: exponents.slice() };
+  return new HalfPrecision(library, width).round(values);
 }
 
 function widened(rows: HalfRows, width: number): Float32Array {
   const values = new Float32Array(rows.halves.length);
-  new HalfPrecision(library, { rows: values.length / width, width }).widen(rows, values);
+  new HalfPrecision(library, width).widen(rows, values);
   return values;
 }
 

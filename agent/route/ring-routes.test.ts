@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { P4Error } from '../../protocol/errors.ts';
-import { encodeFrame } from '../../protocol/hop-frame.ts';
+import { encodeFrame, noStep } from '../../protocol/hop-frame.ts';
 import type { RowsItem } from '../../protocol/hop-items.ts';
 import {
   generation,
@@ -72,7 +72,7 @@ test("a hidden state of another type than the load's ends the ring's ways, wheth
           ...{ rowCount: 1, phase: 'prefill', samples: false, alone: false },
         };
         const frame = encodeFrame({
-          ...{ ...edge, number: 1n, completes: 0, items: [item], tokens: Uint32Array.of(1), hidden },
+          ...{ ...edge, number: 1n, completes: 0, slowest: noStep, items: [item], tokens: Uint32Array.of(1), hidden },
         });
         if (incoming === null) routes.output(nodeIndex(0), frame);
         else if (incoming.kind === 'accepted') incoming.receive(frame, () => undefined);

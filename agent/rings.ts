@@ -39,7 +39,7 @@ export class Rings {
     const { host, trail, dispatch } = this.#options;
     const at = { ring: ring.ring, load: ring.load };
     const routes = new RingRoutes({
-      ...{ load: ring.load, generation: ring.generation, host, trail },
+      ...{ load: ring.load, generation: ring.generation, wire: ring.plan.wire, host, trail },
       hosts: ring.plan.stages.map((stage) => stage.host),
       events: {
         returned: ({ items, slowest }) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { P4Error } from './errors.ts';
-import { LengthPrefixReader, writeMessage } from './length-prefix.ts';
+import { LengthPrefixReader, messageRoom, shortenedRoom, writeMessage } from './length-prefix.ts';
 
 const texts = ['one', 'a longer message', '3'];
 
@@ -27,14 +27,16 @@ test('messages come out whole and in order, whatever the chunks', () => {
   }
 });
 
-test('a message lies at the start of a buffer of its own, apart from the chunk it came in', () => {
-  const stream = streamOf(['abcd']);
-  const [message] = new LengthPrefixReader(100).push(stream);
-  stream.fill(0);
-  assert.ok(message);
-  assert.equal(message.byteOffset, 0);
-  assert.equal(message.buffer.byteLength, message.length);
-  assert.equal(Buffer.from(message).toString(), 'abcd');
+test('a message that lies whole in a chunk is a view of it; one in pieces has a buffer with its length', () => {
+  const stream = streamOf(['abcd', 'efg']);
+  const [first, second] = new LengthPrefixReader(100).push(stream);
+  assert.deepEqual([first?.buffer, second?.buffer], [stream.buffer, stream.buffer]);
+  const reader = new LengthPrefixReader(100);
+  reader.push(stream.subarray(0, 6));
+  const [pieced, ...others] = reader.push(stream.subarray(6));
+  assert.ok(pieced !== undefined && others.length === 1);
+  assert.notEqual(pieced.buffer, stream.buffer);
+  assert.deepEqual(Buffer.from(pieced.buffer), Buffer.from('\x04\0\0\0abcd'));
 });
 
 test('an end within a message can be told', () => {
@@ -80,4 +82,61 @@ test('a message leaves with its length in one piece: copied when small, held tog
   assert.deepEqual(calls.slice(0, 2), ['cork', Buffer.from([0, 0, 16, 0])]);
   assert.equal(calls[2], large);
   assert.deepEqual(calls.slice(3), ['uncork']);
+});
+
+test('what came in a chunk of its own, in pieces, or was made with its length goes out as it lies', () => {
+  const written: Uint8Array[] = [];
+  const refuse = (): void => assert.fail('nothing is held back');
+  const sink = { cork: refuse, uncork: refuse, write: (bytes: Uint8Array) => written.push(bytes) > 0 };
+  const body = Buffer.alloc(100_000, 7);
+  const stream = new Uint8Array(4 + body.length);
+  new DataView(stream.buffer).setUint32(0, body.length, true);
+  stream.set(body, 4);
+  const made = messageRoom(body.length);
+  made.set(body);
+  const pieces = new LengthPrefixReader(body.length);
+  const messages = [
+    ...new LengthPrefixReader(body.length).push(stream),
+    ...pieces.push(stream.slice(0, 70_000)),
+    ...pieces.push(stream.slice(70_000)),
+    made,
+  ];
+  assert.equal(messages.length, 3);
+  for (const message of messages) {
+    writeMessage(sink, message);
+    const [bytes] = written.splice(0);
+    assert.equal(bytes?.buffer, message.buffer);
+    assert.equal(Buffer.compare(bytes, stream), 0);
+  }
+});
+
+test('room that became longer than its message goes out shortened', () => {
+  const written: Uint8Array[] = [];
+  const sink = {
+    cork: () => undefined,
+    uncork: () => undefined,
+    write: (bytes: Uint8Array) => written.push(bytes) > 0,
+  };
+  const room = messageRoom(100);
+  room.set([1, 2, 3]);
+  const message = shortenedRoom(room, 3);
+  writeMessage(sink, message);
+  assert.deepEqual([...(written[0] ?? [])], [3, 0, 0, 0, 1, 2, 3]);
+  assert.equal(written[0]?.buffer, room.buffer);
+});
+
+test('bytes that stand before a message and are not its length stay where they are', () => {
+  const written: Uint8Array[] = [];
+  const sink = {
+    cork: () => undefined,
+    uncork: () => undefined,
+    write: (bytes: Uint8Array) => written.push(bytes) > 0,
+  };
+  const shared = Uint8Array.of(9, 0, 0, 0, 1, 2, 3);
+  writeMessage(sink, shared.subarray(4));
+  // A buffer that does not begin with it may be anybody's.
+  const later = Uint8Array.of(0, 3, 0, 0, 0, 1, 2, 3);
+  writeMessage(sink, later.subarray(5));
+  for (const bytes of written) assert.deepEqual([...bytes], [3, 0, 0, 0, 1, 2, 3]);
+  assert.ok(written[0]?.buffer !== shared.buffer && written[1]?.buffer !== later.buffer);
 });

@@ -27,6 +27,7 @@ stages:
   - { threads: 8, layers: 0-1, host: a, device: cpu }
   - { host: b, layers: "2-3", device: { layers: 2, gpu: 0 }, threads: 2 }
 decode: fast
+wire: f32
 kv: { values: f16, keys: f16 }
 sessions: 2
 context: 64
@@ -46,6 +47,7 @@ test('anything else does', () => {
     `${head}kv: { keys: f32 }\n${stages}`,
     `${head}kv: { values: f32 }\n${stages}`,
     `${head}decode: exact\n${stages}`,
+    `${head}wire: f16\n${stages}`,
     head + stages.replace('host: a', 'host: c'),
     head + stages.replace('0-1', '0-2').replace('2-3', '3'),
     head + stages.replace('gpu: 0', 'gpu: 1'),

@@ -17,6 +17,7 @@ export function planDigest(plan: Plan): string {
     sessions: plan.sessions,
     kv: { keys: plan.kv.keys, values: plan.kv.values },
     decode: plan.decode,
+    ...(plan.wire === 'f32' ? {} : { wire: plan.wire }),
     stages: plan.stages.map(({ index, host, layers, device }) => ({
       index,
       host,

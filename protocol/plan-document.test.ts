@@ -45,6 +45,7 @@ test('a good plan has its defaults filled in', () => {
     sessions: 4,
     kv: { keys: 'f16', values: 'f16' },
     decode: 'fast',
+    wire: 'f32',
     deadlineSeconds: 60,
     stages: [
       { index: 0, host: 'ant', layers: { first: 0, last: 1 }, device: { kind: 'cpu' }, threads: 2 },
@@ -67,9 +68,17 @@ test('a good plan has its defaults filled in', () => {
 });
 
 test('what is written out overrides the defaults', () => {
-  const plan = planIn(changed('sessions: 4\n', 'sessions: 4\nkv: { keys: q8_0, values: q4_0 }\ndecode: exact\n'));
+  const plan = planIn(
+    changed('sessions: 4\n', 'sessions: 4\nkv: { keys: q8_0, values: q4_0 }\ndecode: exact\nwire: f16\n'),
+  );
   assert.deepEqual(plan.kv, { keys: 'q8_0', values: 'q4_0' });
   assert.equal(plan.decode, 'exact');
+  assert.equal(plan.wire, 'f16');
+  assert.equal(
+    faultsIn(changed('sessions: 4\n', 'sessions: 4\nwire: f8\n')),
+    'p.yaml:5:7 /wire: found "f8", expected the type of hidden states between stages: f32 or f16',
+  );
+  assert.deepEqual(planIn(JSON.stringify(planFileOf(plan))), plan);
 });
 
 const confined = (words: string): string => good.replace('threads: 2', `threads: 2, ${words}`);
@@ -211,7 +220,7 @@ stages:
       'p.yaml:1:1 /context: found nothing, expected tokens that one session may hold, from 1 to 1048576',
       'p.yaml:1:7 /ring: found "Tales", expected the ring\'s name: lower-case letters, digits and inner dashes, at most 63',
       "p.yaml:2:8 /model: found the number 7 without quotes, expected the path of a GGUF file, relative to the plan's folder or absolute, or { path: /absolute, on: hosts } for one that every host has",
-      'p.yaml:3:1 /contxt: found the unknown key "contxt", expected one of the keys ring, model, context, sessions, kv, decode, deadline, stages',
+      'p.yaml:3:1 /contxt: found the unknown key "contxt", expected one of the keys ring, model, context, sessions, kv, decode, wire, deadline, stages',
       'p.yaml:5:1: found the key "sessions" again, expected each key once',
       'p.yaml:5:11 /sessions: found 0, expected how many sessions may be open at once, from 1 to 255',
       'p.yaml:6:13 /kv/keys: found "f17", expected a type for the keys of the KV cache: f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0',

@@ -58,7 +58,10 @@ export function parsePlan(text: string, file: string): PlanReading {
   return { kind: 'plan', plan: planOf(value), locate: document.locate };
 }
 
-/** A plan as a plan file's value, every default written out: what `parsePlan` reads back as the same plan. */
+/**
+ * A plan as a plan file's value: what `parsePlan` reads back as the same plan. Every default is written out but that of
+ * `wire`, which agents of protocol 2.0 do not know.
+ */
 export const planFileOf = (plan: Plan): PlanFile => ({
   ring: plan.ring,
   model: plan.modelOn === 'hosts' ? { path: plan.model, on: plan.modelOn } : plan.model,
@@ -66,6 +69,7 @@ export const planFileOf = (plan: Plan): PlanFile => ({
   sessions: plan.sessions,
   kv: plan.kv,
   decode: plan.decode,
+  ...(plan.wire === 'f32' ? {} : { wire: plan.wire }),
   deadline: plan.deadlineSeconds,
   stages: plan.stages.map(({ host, layers, device, threads, confinement }): StageFile => ({
     host,
@@ -93,6 +97,7 @@ function planOf(file: PlanFile): Plan {
     sessions: file.sessions,
     kv: { keys: file.kv?.keys ?? 'f16', values: file.kv?.values ?? 'f16' },
     decode: file.decode ?? 'fast',
+    wire: file.wire ?? 'f32',
     deadlineSeconds: file.deadline ?? limits.defaultDeadlineSeconds,
     stages: file.stages.map(stageOf),
   };

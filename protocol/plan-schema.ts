@@ -4,7 +4,7 @@
  * A description says what is expected of a part, in words that follow "expected".
  */
 import { limits } from './limits.ts';
-import { decodeModes, kvTypes, type DecodeMode, type KvType } from './plan.ts';
+import { decodeModes, kvTypes, wireTypes, type DecodeMode, type KvType, type WireType } from './plan.ts';
 import { compiledSchema } from './schema-fault.ts';
 
 /** A plan file's value, before defaults. */
@@ -16,6 +16,7 @@ export interface PlanFile {
   readonly sessions: number;
   readonly kv?: { readonly keys?: KvType; readonly values?: KvType };
   readonly decode?: DecodeMode;
+  readonly wire?: WireType;
   readonly deadline?: number;
   readonly stages: readonly StageFile[];
 }
@@ -145,6 +146,7 @@ const planSchema = {
       properties: { keys: kvType('keys'), values: kvType('values') },
     },
     decode: { enum: decodeModes, description: `how rows are decoded: ${decodeModes.join(' or ')}` },
+    wire: { enum: wireTypes, description: `the type of hidden states between stages: ${wireTypes.join(' or ')}` },
     deadline: wholeNumber('seconds that requests wait for a lost stage, agent or link', 1, limits.deadlineSeconds),
     stages: {
       type: 'array',

@@ -18,6 +18,7 @@ export interface Plan {
   readonly sessions: number;
   readonly kv: { readonly keys: KvType; readonly values: KvType };
   readonly decode: DecodeMode;
+  readonly wire: WireType;
   /** How long requests wait for a lost stage, agent or link, in seconds (R1); no part of what is computed. */
   readonly deadlineSeconds: number;
   /** In ring order; together they cover the model's layers exactly once. */
@@ -66,6 +67,13 @@ export type DecodeMode = (typeof decodeModes)[number];
 
 /** The threads that an agent gives a stage: a plan that did not come from a loader may not say, and one waits for nobody. */
 export const threadsOf = (threads: StagePlan['threads']): number => (threads === 'auto' ? 1 : threads);
+
+/**
+ * What a hidden state is on its way from stage to stage. `f32`: as it was computed (X1). `f16`: rounded to float16, half the
+ * bytes; logits then differ from the uncut model's by the bound in ARCHITECTURE.md.
+ */
+export const wireTypes = ['f32', 'f16'] as const;
+export type WireType = (typeof wireTypes)[number];
 
 export const layerCount = (range: LayerRange): number => range.last - range.first + 1;
 export const layersText = (range: LayerRange): string => `${range.first}-${range.last}`;

@@ -25,6 +25,7 @@ const load: StageLoad = {
   sessions: 4,
   kv: { keys: 'f16', values: 'q8_0' },
   decode: 'exact',
+  wire: 'f16',
   device: { kind: 'gpu', index: 0, layers: 3 },
   threads: 2,
 };
@@ -92,6 +93,7 @@ test('what is not a message is refused, and the field is named', () => {
     ['command.id', { kind: 'report', id: 1.5 }],
     ['command.addSpecial', { kind: 'tokenize', id: 1, text: 'a', addSpecial: 1, parseSpecial: false }],
     ['command.kv.keys', { ...load, kind: 'load', kv: { keys: 'f64', values: 'f16' } }],
+    ['command.wire', { ...load, kind: 'load', wire: 'f8' }],
     ['command.layers', { ...load, kind: 'load', layers: null }],
     ['command.device.index', { ...load, kind: 'load', device: { kind: 'gpu' } }],
   ];
@@ -104,4 +106,9 @@ test('what is not a message is refused, and the field is named', () => {
   }
   assert.throws(() => parseStageCommand(Buffer.from('{')), P4Error);
   assert.throws(() => parseStageCommand(Buffer.from(JSON.stringify({ ...load, kind: 'load', ring: 'A B' }))), P4Error);
+});
+
+test('a load that says nothing of the hidden state’s type means float32', () => {
+  const command = parseStageCommand(Buffer.from(JSON.stringify({ kind: 'load', ...load, wire: undefined })));
+  assert.deepEqual(command, { kind: 'load', ...load, wire: 'f32' });
 });

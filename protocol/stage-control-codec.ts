@@ -3,7 +3,7 @@ import { isErrorCode, type ErrorCode, type ErrorFacts } from './errors.ts';
 import { nodeIndex, ringName, sliceId, tokenId } from './ids.ts';
 import { JsonFields } from './json-fields.ts';
 import { isRecord } from './plain-value.ts';
-import { decodeModes, kvTypes, type Device, type LayerRange, type StageConfinement } from './plan.ts';
+import { decodeModes, kvTypes, wireTypes, type Device, type LayerRange, type StageConfinement } from './plan.ts';
 import type {
   DataAnswer,
   DataHello,
@@ -108,6 +108,8 @@ function readLoad(from: JsonFields): StageLoad {
     sessions: from.count('sessions'),
     kv: { keys: kv.oneOf('keys', kvTypes), values: kv.oneOf('values', kvTypes) },
     decode: from.oneOf('decode', decodeModes),
+    // An agent of protocol 2.0 says nothing of it.
+    wire: from.get('wire') === undefined ? 'f32' : from.oneOf('wire', wireTypes),
     device: readDevice(from.object('device')),
     threads: from.count('threads'),
     ...(from.get('confinement') === undefined ? {} : { confinement: readConfinement(from.object('confinement')) }),

@@ -7,7 +7,7 @@
  */
 import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { NodeIndex, RingName, SliceId, TokenId } from './ids.ts';
-import type { DecodeMode, Device, KvType, LayerRange, StageConfinement } from './plan.ts';
+import type { DecodeMode, Device, KvType, LayerRange, StageConfinement, WireType } from './plan.ts';
 
 export const stageProtocolVersion = 2;
 
@@ -44,6 +44,8 @@ export interface StageLoad {
   readonly sessions: number;
   readonly kv: { readonly keys: KvType; readonly values: KvType };
   readonly decode: DecodeMode;
+  /** Of the hidden states that the stage takes and gives. */
+  readonly wire: WireType;
   readonly device: Device;
   readonly threads: number;
   readonly confinement?: StageConfinement;

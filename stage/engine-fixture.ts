@@ -9,6 +9,7 @@ import { cutSlice } from '../model/slice-cutter.ts';
 import { readSliceIdentity } from '../model/slice-identity.ts';
 import { planSlice } from '../model/slice-plan.ts';
 import { assert, present } from '../protocol/assert.ts';
+import type { HiddenState } from '../protocol/hidden-state.ts';
 import type { LayerRange } from '../protocol/plan.ts';
 import { openEngine, type DecodeOutcome, type Engine, type EngineOptions } from './engine.ts';
 
@@ -23,6 +24,7 @@ export const storiesOptions: EngineOptions = {
   sequences: 4,
   batchRows: 63,
   decode: 'fast',
+  wire: 'f32',
   kv: { keys: 'f16', values: 'f16' },
   device: { kind: 'cpu' },
   threads: 1,
@@ -60,6 +62,12 @@ export function logitsOf(outcome: DecodeOutcome): Float32Array[] {
 /** One sequence's rows, from position `from`. */
 export const sequenceRows = (tokens: ArrayLike<number>, sequence = 0, from = 0): Row[] =>
   Array.from(tokens, (token, index) => [token, from + index, sequence] as const);
+
+/** A copy of a hidden state that came out as float32. */
+export function floatsOf(hidden: HiddenState | null): Float32Array<ArrayBuffer> {
+  assert(hidden instanceof Float32Array, 'a hidden state of float32');
+  return Float32Array.from(hidden);
+}
 
 export function argmax(logits: Float32Array): number {
   return logits.reduce((best, logit, token) => (logit > (logits[best] ?? NaN) ? token : best), 0);
@@ -119,7 +127,7 @@ function roundRing(engines: readonly Engine[], rows: readonly Row[]): Float32Arr
   let outcome = decodeTokens(present(head, 'a ring has a head'), rows);
   for (const engine of others) {
     assert(outcome.kind === 'hidden', `hidden state, not ${outcome.kind}`);
-    outcome = engine.decode({ ...places(rows), input: { kind: 'hidden', hidden: outcome.hidden } });
+    outcome = engine.decode({ ...places(rows), input: { kind: 'hidden', parts: [outcome.hidden] } });
   }
   return logitsOf(outcome);
 }

@@ -14,6 +14,7 @@ import {
   argmax,
   decodeRows,
   decodeTokens,
+  floatsOf,
   logitsOf,
   maxDifference,
   openRing,
@@ -145,13 +146,13 @@ test('the comparison sees one changed bit of hidden state', async () => {
     const rows = sequenceRows(promptOf(head));
     const outcome = decodeTokens(head, rows);
     assert.ok(outcome.kind === 'hidden');
-    const hidden = outcome.hidden.slice();
+    const hidden = floatsOf(outcome.hidden);
     const run = (): Float32Array[] => {
       tail.removeSequence(0);
       return logitsOf(
         tail.decode({
           rows: rows.length,
-          input: { kind: 'hidden', hidden },
+          input: { kind: 'hidden', parts: [hidden] },
           positions: rows.map(([, position]) => position),
           sequences: rows.map(() => 0),
           outputs: rows.map(() => 1),

@@ -4,10 +4,13 @@
  * Everything is synchronous and belongs to the thread that opened it. What a decode returns are views into memory that the
  * next decode writes again.
  */
-import { assert } from '../protocol/assert.ts';
+import { assert, present } from '../protocol/assert.ts';
 import { P4Error } from '../protocol/errors.ts';
 import { limits } from '../protocol/limits.ts';
+import { hiddenLength, wireOf, type HiddenState } from '../protocol/hidden-state.ts';
+import type { WireType } from '../protocol/plan.ts';
 import { CellOrder } from './cell-order.ts';
+import { HalfPrecision } from './half-precision.ts';
 import { isFinal, loadSlice, type LoadedSlice, type SliceOptions } from './loaded-slice.ts';
 import { NativeBatch } from './native-batch.ts';
 import { viewFloats } from './native-memory.ts';
@@ -15,7 +18,10 @@ import { restoreRows, saveRows } from './sequence-copy.ts';
 import { exactRows } from './shape.ts';
 import { openVocabulary, type Vocabulary } from './vocabulary.ts';
 
-export type EngineOptions = SliceOptions;
+export interface EngineOptions extends SliceOptions {
+  /** Of the hidden state that comes out and goes in. */
+  readonly wire: WireType;
+}
 
 /** Rows of one decode, in an order that is kept. Lists may be longer than `rows`; what is beyond is not read. */
 export interface DecodeBatch {
@@ -30,16 +36,18 @@ export interface DecodeBatch {
   readonly padsLoneRow?: boolean;
   /** Final slice: not 0 for rows whose logits are wanted. A slice that is not final gives the hidden state of every row. */
   readonly outputs: ArrayLike<number>;
+  /** Where the hidden state of the rows goes; as many rows, of the engine's type. */
+  readonly into?: HiddenState;
 }
 
-/** `tokens` for the head's slice; `hidden` (rows x width, row-major) for every other. */
+/** `tokens` for the head's slice; `hidden` (parts that together have the rows, in order) for every other. */
 export type DecodeInput =
   | { readonly kind: 'tokens'; readonly tokens: ArrayLike<number> }
-  | { readonly kind: 'hidden'; readonly hidden: Float32Array };
+  | { readonly kind: 'hidden'; readonly parts: readonly HiddenState[] };
 
-/** Arrays are views, valid until the next decode or `close`. */
+/** Arrays are views, valid until the next decode or `close`; `hidden` is `into` where that was given. */
 export type DecodeOutcome =
-  | { readonly kind: 'hidden'; readonly hidden: Float32Array; readonly paddingRows: number }
+  | { readonly kind: 'hidden'; readonly hidden: HiddenState; readonly paddingRows: number }
   | { readonly kind: 'logits'; readonly rows: readonly RowLogits[]; readonly paddingRows: number }
   /** Nothing changed: no row of the batch ran. */
   | { readonly kind: 'kv-cache-full' };
@@ -54,6 +62,7 @@ export interface RowLogits {
 export interface Engine {
   /** Floats of one row of hidden state. */
   readonly width: number;
+  readonly wire: WireType;
   readonly takesTokens: boolean;
   readonly isFinal: boolean;
   /** KV cells for all sequences together, at least what was asked for. */
@@ -117,6 +126,7 @@ function checkRange(what: string, found: number, range: { readonly least: number
 
 class SliceEngine implements Engine {
   readonly width: number;
+  readonly wire: WireType;
   readonly takesTokens: boolean;
   readonly isFinal: boolean;
   readonly cells: number;
@@ -130,11 +140,14 @@ class SliceEngine implements Engine {
   /** Where cells are kept in the order of positions; `null` elsewhere. */
   readonly #order: CellOrder | null;
   readonly #inputDivisor: number;
+  /** `null` where hidden state is float32. */
+  readonly #halfPrecision: HalfPrecision | null;
   #logits: { readonly address: bigint; readonly values: Float32Array } | null = null;
   #isOpen = true;
 
   constructor(slice: LoadedSlice, options: EngineOptions) {
     this.#slice = slice;
+    this.wire = options.wire;
     this.takesTokens = options.layers.first === 0;
     this.isFinal = isFinal(options);
     this.width = slice.width;
@@ -149,6 +162,7 @@ class SliceEngine implements Engine {
     const keepsOrder = this.#isExact || slice.library.call.modelWindow(slice.model) > 0;
     this.#order = keepsOrder ? new CellOrder(slice.cells) : null;
     this.#inputDivisor = Math.fround(options.inputDivisor);
+    this.#halfPrecision = this.wire === 'f16' ? new HalfPrecision(slice.library, slice.width) : null;
   }
 
   decode(batch: DecodeBatch): DecodeOutcome {
@@ -164,7 +178,7 @@ class SliceEngine implements Engine {
     this.#setOutputs(batch, rows);
 
     const { library, context, memory, tap } = this.#slice;
-    tap?.reset();
+    tap?.reset(batch.into instanceof Float32Array ? batch.into : null);
     const status = library.call.decode(context, this.#batch.struct(rows));
     if (status === 1) return { kind: 'kv-cache-full' };
     if (status !== 0) throw new P4Error('STAGE_DECODE', { status, rows });
@@ -172,7 +186,7 @@ class SliceEngine implements Engine {
     // Where cells are kept in order it had the last one in use, so it leaves no hole.
     if (paddingRows > 0) library.call.sequenceRemove(memory, this.reservedSequence, -1, -1);
     if (tap === null) return { kind: 'logits', rows: this.#rowLogits(batch, rows), paddingRows };
-    return { kind: 'hidden', hidden: tap.rows(rows).subarray(0, batch.rows * this.width), paddingRows };
+    return { kind: 'hidden', hidden: this.#outgoing(batch, tap.rows(rows)), paddingRows };
   }
 
   clear(): void {
@@ -242,15 +256,26 @@ class SliceEngine implements Engine {
         return;
       }
       case 'hidden': {
-        assert(!this.takesTokens, 'the head takes no hidden state');
-        const floats = rows * this.width;
-        assert(input.hidden.length >= floats, 'hidden state has the shape of the batch');
-        const { hidden } = this.#batch;
-        if (this.#inputDivisor === 1) hidden.set(input.hidden.subarray(0, floats));
-        else for (let at = 0; at < floats; at += 1) hidden[at] = (input.hidden[at] ?? 0) / this.#inputDivisor;
+        this.#fillHidden(input.parts, rows * this.width);
         return;
       }
     }
+  }
+
+  /** Each part goes straight to where libllama reads it. */
+  #fillHidden(parts: readonly HiddenState[], count: number): void {
+    assert(!this.takesTokens, 'the head takes no hidden state');
+    const { hidden } = this.#batch;
+    let at = 0;
+    for (const part of parts) {
+      assert(at + hiddenLength(part) <= count, 'hidden state has the shape of the batch');
+      if (part instanceof Float32Array) hidden.set(part, at);
+      else present(this.#halfPrecision, 'an engine of float16').widen(part, hidden.subarray(at));
+      at += hiddenLength(part);
+    }
+    assert(at === count, 'hidden state has the shape of the batch');
+    if (this.#inputDivisor === 1) return;
+    for (let index = 0; index < count; index += 1) hidden[index] = (hidden[index] ?? NaN) / this.#inputDivisor;
   }
 
   #fillRows({ rows, positions, sequences }: DecodeBatch): void {
@@ -293,6 +318,13 @@ class SliceEngine implements Engine {
       outputs[row] = 1;
       wanted += 1;
     }
+  }
+
+  #outgoing({ rows, into }: DecodeBatch, tapped: Float32Array): HiddenState {
+    const values = tapped.subarray(0, rows * this.width);
+    const isFit = into === undefined || (wireOf(into) === this.wire && hiddenLength(into) === values.length);
+    assert(isFit, 'the rows have their room');
+    return this.#halfPrecision?.round(values, into) ?? into ?? values;
   }
 
   #rowLogits(batch: DecodeBatch, rows: number): RowLogits[] {

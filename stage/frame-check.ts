@@ -1,9 +1,10 @@
 /** Whether a frame may be applied at all: asked before anything of it is, so that a refused frame changes nothing (G3). */
 import { P4Error } from '../protocol/errors.ts';
-import type { Frame } from '../protocol/hop-frame.ts';
+import { requireWire, type Frame } from '../protocol/hop-frame.ts';
 import type { HopItem, RowsItem } from '../protocol/hop-items.ts';
 import type { Generation, NodeIndex, RingName } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
+import type { WireType } from '../protocol/plan.ts';
 
 /** Which stage of which load this is, and its bounds. */
 export interface StageIdentity {
@@ -20,6 +21,7 @@ export interface StageIdentity {
 export interface FrameShape {
   /** Floats of a row's hidden state; 0 on the head, which takes tokens. */
   readonly width: number;
+  readonly wire: WireType;
   /** Token ids are below it; `null` on a stage that never looks at them. */
   readonly vocabularySize: number | null;
 }
@@ -30,6 +32,7 @@ export function checkFrame(frame: Frame, identity: StageIdentity, shape: FrameSh
   if (frame.generation !== identity.generation) throw new P4Error('GENERATION_MISMATCH', { ring, node });
   if (frame.destination !== node) throw invalid('destination', frame.destination);
   if (frame.rows > 0 && frame.width !== shape.width) throw invalid('width', frame.width);
+  requireWire(frame, shape.wire);
   checkTokens(frame.tokens, shape);
   for (const item of frame.items) checkItem(item, identity, shape);
 }

@@ -1,6 +1,7 @@
 /** Frames that wait, read item by item; the rows of an item come with it. */
 import { assert } from '../protocol/assert.ts';
 import { noStep, type Frame, type StepTime } from '../protocol/hop-frame.ts';
+import { hiddenRows } from '../protocol/hidden-state.ts';
 import type { HopItem } from '../protocol/hop-items.ts';
 import type { RowSource } from './row-batch.ts';
 
@@ -60,11 +61,12 @@ export class FrameQueue {
   }
 
   #rowsAt({ tokens, hidden, width }: Frame, count: number): RowSource {
-    const end = this.#row + count;
-    assert(end <= tokens.length, 'the items of a frame have its rows');
+    const from = this.#row;
+    const to = from + count;
+    assert(to <= tokens.length, 'the items of a frame have its rows');
     return {
-      tokens: tokens.subarray(this.#row, end),
-      hidden: hidden === null ? null : hidden.subarray(this.#row * width, end * width),
+      tokens: tokens.subarray(from, to),
+      hidden: hidden === null ? null : hiddenRows(hidden, { from, to, width }),
     };
   }
 }

@@ -19,7 +19,9 @@ export class HiddenStateTap {
   readonly #library: LlamaLibrary;
   readonly #name: Uint8Array;
   readonly #width: number;
+  /** Of the largest decode; for those whose rows go nowhere else. */
   readonly #values: Float32Array;
+  #target: Float32Array;
   /** Tensors keep their addresses from one graph to the next, so each name is mapped once. */
   readonly #names = new Map<Pointer, Uint8Array>();
   #taken = 0;
@@ -30,24 +32,26 @@ export class HiddenStateTap {
     this.#name = Buffer.from(`l_out-${layers - 1}\0`);
     this.#width = shape.width;
     this.#values = new Float32Array(shape.rows * shape.width);
+    this.#target = this.#values;
     this.callback = koffi.register(
       (tensor: Pointer, asks: boolean) => (asks ? this.#isWanted(tensor) : this.#take(tensor)),
       koffi.pointer(evalCallback),
     );
   }
 
-  /** Call before a decode. */
-  reset(): void {
+  /** Call before a decode. @param target where its first rows go; otherwise they are the tap's own until the next decode */
+  reset(target: Float32Array | null): void {
     this.#taken = 0;
+    this.#target = target ?? this.#values;
   }
 
-  /** The hidden state of the decode that just ran, `rows` x width; valid until the next decode. */
+  /** The hidden state of the decode that just ran: of its `rows`, those that the target has room for. */
   rows(rows: number): Float32Array {
     assert(
       this.#taken === rows * this.#width,
       `the slice gave ${this.#taken} floats for ${rows} rows of ${this.#width}`,
     );
-    return this.#values.subarray(0, this.#taken);
+    return this.#target.subarray(0, this.#taken);
   }
 
   close(): void {
@@ -71,7 +75,7 @@ export class HiddenStateTap {
     const bytes = call.tensorBytes(tensor);
     const isPlain = count <= this.#values.length && bytes === count * 4 && call.tensorIsContiguous(tensor);
     if (isPlain) {
-      call.tensorGet(tensor, this.#values, 0, bytes);
+      call.tensorGet(tensor, this.#target, 0, Math.min(bytes, this.#target.byteLength));
       this.#taken = count;
     }
     return false;

@@ -165,12 +165,24 @@ function bindBackend({ base, ggml, llama }: Libraries) {
     'void',
     [pointer, pointer, 'size_t', 'size_t'],
   );
+  /** Rounds to the nearest, ties to even; beyond float16's range to infinity. */
+  const toHalves: (values: Float32Array, into: Uint16Array, count: number) => void = base.func(
+    'ggml_fp32_to_fp16_row',
+    'void',
+    [pointer, pointer, 'int64_t'],
+  );
+  const fromHalves: (halves: Uint16Array, into: Float32Array, count: number) => void = base.func(
+    'ggml_fp16_to_fp32_row',
+    'void',
+    [pointer, pointer, 'int64_t'],
+  );
   return {
     /** Does nothing and is safe on any thread whatever it is passed: stands in for a callback that ignores its arguments. */
     nothing: koffi.address(base.symbol('ggml_version')),
     ...{ llamaVersion, ggmlVersion, logSet, backendInit, backendLoadAllFromPath, registryByName, procAddress },
     ...{ deviceCount, deviceAt, deviceType, deviceName, deviceDescription, threadPoolParamsInit },
     ...{ tensorOverhead, tensorName, tensorElements, tensorBytes, tensorIsContiguous, tensorGet },
+    ...{ toHalves, fromHalves },
   };
 }
 

@@ -1,10 +1,11 @@
 /**
  * Rows of several frames gathered for one decode.
  *
- * Rows keep the order in which they came; those of an item that is `alone` have no others beside them. A lone stretch of
- * one frame's hidden state goes to the engine where it lies; several are copied together.
+ * Rows keep the order in which they came; those of an item that is `alone` have no others beside them. Their hidden state
+ * stays in its frames until the engine takes it from there.
  */
 import { assert } from '../protocol/assert.ts';
+import type { HiddenState } from '../protocol/hidden-state.ts';
 import type { RowsItem } from '../protocol/hop-items.ts';
 import type { RequestId, SessionId, SlotIndex } from '../protocol/ids.ts';
 import type { DecodeBatch } from './engine.ts';
@@ -21,7 +22,7 @@ export interface RowGroup {
 export interface RowSource {
   readonly tokens: Uint32Array;
   /** `null` for a stage that takes tokens. */
-  readonly hidden: Float32Array | null;
+  readonly hidden: HiddenState | null;
 }
 
 export class RowBatch {
@@ -30,7 +31,7 @@ export class RowBatch {
   readonly #positions: Int32Array;
   readonly #sequences: Int32Array;
   readonly #outputs: Int8Array;
-  #hidden: Float32Array[] = [];
+  #hidden: HiddenState[] = [];
   #groups: RowGroup[] = [];
   #rows = 0;
 
@@ -83,13 +84,13 @@ export class RowBatch {
 
   /** The batch as the engine takes it, valid until `clear`. */
   decodeBatch(): DecodeBatch {
-    const hidden = joined(this.#hidden);
+    const parts = this.#hidden;
     const [first] = this.#groups;
     return {
       rows: this.#rows,
       // Before the loss it had others beside it, or it would be `alone` (R3).
       padsLoneRow: first?.item.phase === 'recompute' && !first.item.alone,
-      input: hidden === null ? { kind: 'tokens', tokens: this.tokens } : { kind: 'hidden', hidden },
+      input: parts.length === 0 ? { kind: 'tokens', tokens: this.tokens } : { kind: 'hidden', parts },
       positions: this.#positions,
       sequences: this.#sequences,
       outputs: this.#outputs,
@@ -101,29 +102,4 @@ export class RowBatch {
     this.#groups = [];
     this.#hidden = [];
   }
-}
-
-function joined(parts: readonly Float32Array[]): Float32Array | null {
-  const [first] = parts;
-  if (first === undefined) return null;
-  const length = parts.reduce((sum, part) => sum + part.length, 0);
-  // Stretches that follow one another in one frame are one stretch.
-  if (isContiguous(parts)) return new Float32Array(first.buffer, first.byteOffset, length);
-  const whole = new Float32Array(length);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
-}
-
-function isContiguous(parts: readonly Float32Array[]): boolean {
-  return parts.every((part, index) => {
-    const before = parts[index - 1];
-    return (
-      before === undefined ||
-      (before.buffer === part.buffer && before.byteOffset + before.byteLength === part.byteOffset)
-    );
-  });
 }

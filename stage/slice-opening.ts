@@ -26,6 +26,7 @@ export async function openSlice(load: StageLoad): Promise<OpenedSlice> {
     sequences: load.sessions,
     batchRows: limits.cpuDecodeRows,
     decode: load.decode,
+    wire: load.wire,
     kv: load.kv,
     device: load.device.kind === 'gpu' ? { ...load.device, index: visibleIndex } : load.device,
     threads: load.threads,

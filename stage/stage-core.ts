@@ -11,7 +11,7 @@
  *   held at `begin`: the head cuts it back to that, or closes the session.
  */
 import { assert, present, unreachable } from '../protocol/assert.ts';
-import { noStep, type Frame, type FrameContent, type StepTime } from '../protocol/hop-frame.ts';
+import { FrameRoom, noStep, type Frame, type FrameContent, type StepTime } from '../protocol/hop-frame.ts';
 import type { FailedItem, FailedWhy, HopItem, RowsItem } from '../protocol/hop-items.ts';
 import { nodeIndex } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
@@ -27,7 +27,15 @@ import { TailSampling, type OpenSampler } from './tail-sampling.ts';
 
 export type CoreEngine = Pick<
   Engine,
-  'width' | 'takesTokens' | 'isFinal' | 'reservedSequence' | 'decode' | 'clear' | 'removeSequence' | 'truncateSequence'
+  | 'width'
+  | 'wire'
+  | 'takesTokens'
+  | 'isFinal'
+  | 'reservedSequence'
+  | 'decode'
+  | 'clear'
+  | 'removeSequence'
+  | 'truncateSequence'
 > & { readonly vocabulary: { readonly size: number } };
 
 export interface StageParts {
@@ -57,6 +65,7 @@ export class StageCore {
     this.#parts = parts;
     this.#shape = {
       width: engine.takesTokens ? 0 : engine.width,
+      wire: engine.wire,
       vocabularySize: engine.takesTokens || engine.isFinal ? engine.vocabulary.size : null,
     };
     this.#leases = new LeaseTable(identity.sessions);
@@ -91,7 +100,7 @@ export class StageCore {
   /**
    * Applies waiting items up to and with one decode.
    *
-   * @returns the frame that goes on; its hidden state is valid until the next `step`
+   * @returns the frame that goes on
    * @throws STAGE_PROTOCOL, STAGE_DECODE: this stage is done then
    */
   step(): FrameContent {
@@ -214,7 +223,8 @@ export class StageCore {
     outgoing: readonly Outgoing[],
     { completes, slowest }: Pick<FrameContent, 'completes' | 'slowest'>,
   ): FrameContent {
-    const ran = this.#batch.rows === 0 ? null : this.#decode();
+    const room = this.#roomForRows();
+    const ran = this.#batch.rows === 0 ? null : this.#decode(room);
     const outcome = ran?.outcome ?? null;
     const items = outgoing.flatMap((out) =>
       out.kind === 'item' ? [out.item] : this.#afterDecode(out.group, present(outcome, 'rows were decoded')),
@@ -231,13 +241,20 @@ export class StageCore {
       items,
       tokens: hasHidden ? this.#batch.tokens.subarray(0, this.#batch.rows) : noTokens,
       hidden: hasHidden ? outcome.hidden : null,
+      room,
     };
   }
 
-  #decode(): { readonly outcome: DecodeOutcome; readonly us: number } {
+  /** The frame that goes on is made where the engine puts the hidden state. */
+  #roomForRows(): FrameRoom | null {
+    const { isFinal, width, wire } = this.#parts.engine;
+    return isFinal || this.#batch.rows === 0 ? null : new FrameRoom({ rows: this.#batch.rows, width, wire });
+  }
+
+  #decode(room: FrameRoom | null): { readonly outcome: DecodeOutcome; readonly us: number } {
     const { engine, nowUs, counters } = this.#parts;
     const startedUs = nowUs();
-    const outcome = engine.decode(this.#batch.decodeBatch());
+    const outcome = engine.decode({ ...this.#batch.decodeBatch(), ...(room === null ? {} : { into: room.hidden }) });
     const spentUs = nowUs() - startedUs;
     const padding = outcome.kind === 'kv-cache-full' ? 0 : outcome.paddingRows;
     const ran = { prefill: 0, decode: 0, recompute: 0 };

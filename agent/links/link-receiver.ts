@@ -8,6 +8,7 @@
 import { Metadata, type handleBidiStreamingCall, type ServerDuplexStream } from '@grpc/grpc-js';
 import { crc32c } from '@node-rs/crc32';
 
+import { arrayBufferView } from '../../protocol/array-buffer-view.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import { decodeHopFrame, encodeHopAck } from '../../protocol/hop-codec.ts';
 import { decodeHeader, type FrameHeader } from '../../protocol/hop-frame.ts';
@@ -16,7 +17,6 @@ import { limits } from '../../protocol/limits.ts';
 import { identify } from '../rpc/access.ts';
 import { statusOfFailure, type CallContext } from '../rpc/call-context.ts';
 import { widenWindow } from '../rpc/flow-window.ts';
-import { arrayBufferView } from './array-buffer-view.ts';
 import { edgeOf } from './edge-metadata.ts';
 import type { EdgeAddress, EdgeAnswer, EdgeGate } from './link.ts';
 

@@ -9,6 +9,7 @@
 import { status, type ClientDuplexStream, type StatusObject } from '@grpc/grpc-js';
 import { crc32c } from '@node-rs/crc32';
 
+import { arrayBufferView } from '../../protocol/array-buffer-view.ts';
 import { assert, present } from '../../protocol/assert.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import { decodeHopAck, encodeHopFrame } from '../../protocol/hop-codec.ts';
@@ -20,7 +21,6 @@ import { hopsPath } from '../../protocol/rpc-definition.ts';
 import { errorOf, printable } from '../../protocol/rpc-error.ts';
 import type { TlsIdentity } from '../../protocol/tls-identity.ts';
 import type { SendingMeter } from '../metrics/link-meter.ts';
-import { arrayBufferView } from './array-buffer-view.ts';
 import { edgeMetadata } from './edge-metadata.ts';
 import type { EdgeAddress, Link, LinkEvents, LinkStats } from './link.ts';
 import { PeerChannels, type ChannelLease } from './peer-channels.ts';

@@ -325,7 +325,7 @@ suite('links between agents', () => {
     const asIs = (bytes: Buffer): Buffer => bytes;
     const numbered = (number: number, of: EdgeAddress = edge): Buffer => {
       const frame = frameOf(Float32Array.of(1), of);
-      new DataView(frame.buffer).setBigUint64(16, BigInt(number), true);
+      new DataView(frame.buffer, frame.byteOffset).setBigUint64(16, BigInt(number), true);
       return encodeHopFrame({ frame, crc32c: crc32c(frame) });
     };
 

@@ -6,9 +6,10 @@
  */
 import { present } from '../../protocol/assert.ts';
 import { P4Error } from '../../protocol/errors.ts';
-import { decodeHeader } from '../../protocol/hop-frame.ts';
+import { decodeHeader, requireWire } from '../../protocol/hop-frame.ts';
 import type { Generation, NodeIndex } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
+import type { WireType } from '../../protocol/plan.ts';
 import type { Edge, FrameBytes, FrameSink } from './edge.ts';
 
 interface Entry {
@@ -19,6 +20,7 @@ interface Entry {
 export interface NodeRouteOptions {
   readonly node: NodeIndex;
   readonly generation: Generation;
+  readonly wire: WireType;
   readonly sendToStage: (frame: FrameBytes) => void;
 }
 
@@ -66,13 +68,15 @@ export class NodeRoute implements FrameSink {
    * @throws GENERATION_MISMATCH or FRAME_INVALID when the stage is not the one this route belongs to
    */
   output(frame: FrameBytes): void {
-    const { generation, source, completes } = decodeHeader(frame);
+    const header = decodeHeader(frame);
+    const { generation, source, completes } = header;
     const { node } = this.#options;
     const edge = this.#edge;
     if (generation !== this.#options.generation) throw new P4Error('GENERATION_MISMATCH', { node });
     // A stage computes only when its node leads somewhere.
     if (source !== node || completes > this.#running.length || edge === null)
       throw new P4Error('FRAME_INVALID', { field: 'source', node });
+    requireWire(header, this.#options.wire);
     edge.send(frame);
     for (const finished of this.#running.splice(0, completes)) finished();
     this.feed();

@@ -1,8 +1,9 @@
 /** All ways of one live ring through this agent: its nodes, the edges between them, and the edges that come in and go out. */
 import { P4Error } from '../../protocol/errors.ts';
-import { decodeFrame, decodeHeader, encodeFrame, noStep } from '../../protocol/hop-frame.ts';
+import { decodeFrame, decodeHeader, encodeFrame, noStep, requireWire } from '../../protocol/hop-frame.ts';
 import { limits } from '../../protocol/limits.ts';
 import { nodeIndex, type Generation, type HostName, type LoadId, type NodeIndex } from '../../protocol/ids.ts';
+import type { WireType } from '../../protocol/plan.ts';
 import type { FrameDraft } from '../head/schedule.ts';
 import type { EdgeAddress, EdgeAnswer, Link } from '../links/link.ts';
 import type { HopTrail } from '../records.ts';
@@ -12,6 +13,8 @@ import { NodeRoute } from './node-route.ts';
 export interface RingRoutesOptions {
   readonly load: LoadId;
   readonly generation: Generation;
+  /** Of the ring's hidden states. */
+  readonly wire: WireType;
   readonly host: HostName;
   /** The host of each stage, in ring order. */
   readonly hosts: readonly HostName[];
@@ -53,8 +56,8 @@ export class RingRoutes {
 
   /** Adds a loaded stage; the edges between stages of this host follow by themselves. */
   addStage(node: NodeIndex, sendToStage: (frame: FrameBytes) => void): void {
-    const { generation } = this.#options;
-    this.#nodes.set(node, new NodeRoute({ node, generation, sendToStage }));
+    const { generation, wire } = this.#options;
+    this.#nodes.set(node, new NodeRoute({ node, generation, wire, sendToStage }));
     for (const [index, route] of this.#nodes) if (route.edge === null) this.#joinLocally(index, route);
   }
 
@@ -163,6 +166,7 @@ export class RingRoutes {
     if (header.source !== edge.source || header.destination !== edge.destination) {
       throw new P4Error('FRAME_INVALID', { field: 'source', found: header.source });
     }
+    requireWire(header, this.#options.wire);
     if (edge.destination === head) {
       this.#options.events.returned(decodeFrame(frame));
       finished();

@@ -13,7 +13,7 @@ import type { DataHello } from '../../protocol/stage-control.ts';
 import { connectOnce } from './control-client.ts';
 
 export interface FrameEvents {
-  /** A frame of the stage, in a buffer of its own. */
+  /** A frame of the stage. */
   frame(bytes: Uint8Array<ArrayBuffer>): void;
   /** Told once, unless `close` was called before. */
   lost(error: P4Error): void;

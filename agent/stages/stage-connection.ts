@@ -95,7 +95,7 @@ export class StageConnection {
    * Opens the data socket anew; the stage begins without leases. Another connection that was open to it is closed, and
    * nothing that the stage sent on it is told any more.
    *
-   * @param onFrame told each frame of the stage, in order, in a buffer of its own
+   * @param onFrame told each frame of the stage, in order
    * @throws GENERATION_MISMATCH, STAGE_OF_ANOTHER_NODE, STAGE_VERSION, STAGE_LOST
    */
   async attach(hello: Omit<DataHello, 'protocol'>, onFrame: (frame: Uint8Array<ArrayBuffer>) => void): Promise<void> {

@@ -30,6 +30,7 @@ class UncutLoop {
       sequences: 1,
       batchRows: limits.cpuDecodeRows,
       decode: 'fast',
+      wire: 'f32',
       kv: { keys: 'f16', values: 'f16' },
       device: { kind: 'cpu' },
       threads,

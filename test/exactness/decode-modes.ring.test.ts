@@ -5,12 +5,13 @@
  *   of the prompt, the number of agents, or who runs beside it.
  * - `decode: fast`: undisturbed it is the uncut model's own, fed the same rows. Beside others it is the same, or departs at
  *   a step at which logits within `fastBound` of the undisturbed ones draw the other token; the test shows that they do.
+ * - `wire: f16` rounds what goes from stage to stage, so a text may depend on the cut; in `exact` on nothing else.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test, type TestContext } from 'node:test';
 
 import { defaultSampling } from '../../protocol/sampling.ts';
-import type { DecodeMode, LayerRange } from '../../protocol/plan.ts';
+import type { DecodeMode, LayerRange, WireType } from '../../protocol/plan.ts';
 import { LocalRings, type Answer, type LoadedRing, type Question } from '../fixture/local-rings.ts';
 import { besideNeighbours } from './neighbours.ts';
 import { rangeOf } from './probability-comparison.ts';
@@ -50,6 +51,7 @@ const cuts: Readonly<Record<1 | 2 | 3 | 4, readonly LayerRange[]>> = {
 interface Case {
   readonly stages: 1 | 2 | 3 | 4;
   readonly agents: 1 | 2;
+  readonly wire?: WireType;
 }
 
 interface SeededQuestion extends Question {
@@ -99,17 +101,18 @@ describe('seeded text at temperature 0.8', () => {
 
   async function withRing<Result>(
     mode: DecodeMode,
-    { stages, agents }: Case,
+    { stages, agents, wire = 'f32' }: Case,
     use: (ring: LoadedRing) => Promise<Result>,
   ) {
     const ring = await rings.load({
-      ring: `${mode}-${String(stages)}-${String(agents)}`,
+      ring: `${mode}-${wire}-${String(stages)}-${String(agents)}`,
       model: stories.path,
       cut: cuts[stages],
       agents,
       contextTokens: 256,
       sessions: 4,
       decode: mode,
+      wire,
     });
     const result = await use(ring);
     await ring.unload();
@@ -173,6 +176,30 @@ describe('seeded text at temperature 0.8', () => {
     assert.equal(expected?.at(-1)?.[0], flip.tokens.paired);
     assert.notEqual(flip.tokens.paired, flip.tokens.lone);
     t.diagnostic(`${String(texts)} texts of 64 tokens over ${String(cases.length)} rings: all the same`);
+  });
+
+  test('with wire: f16, decode: exact gives one text for one cut, and hops have half the bytes', async (t) => {
+    let expected: (readonly number[])[] | null = null;
+    for (const agents of [1, 2] as const) {
+      const ring: Case = { stages: 3, agents, wire: 'f16' };
+      const { alone, beside, linkBytes } = await withRing('exact', ring, async (loaded) => ({
+        alone: await askInTurn(loaded),
+        linkBytes: await hiddenBytes(loaded),
+        beside: await askTogether(loaded, 20 + agents),
+      }));
+      expected ??= alone.map(({ tokens }) => tokens);
+      for (const answers of [alone, beside]) {
+        assert.deepEqual(
+          answers.map(({ tokens }) => tokens),
+          expected,
+          JSON.stringify(ring),
+        );
+      }
+      assertOtherShapes(t, { ring, alone, beside });
+      if (agents === 1) continue;
+      const leastBytes = rowsOf(alone) * uncut.width * Uint16Array.BYTES_PER_ELEMENT;
+      assert.ok(linkBytes > leastBytes && linkBytes < leastBytes * 1.4, `${String(linkBytes)} bytes`);
+    }
   });
 
   test('decode: fast gives the same text, or departs where the decision lies within the bound', async (t) => {
@@ -289,7 +316,7 @@ describe('seeded text at temperature 0.8', () => {
           [3, 0, 'local'],
         ],
       );
-      const rows = answers.reduce((sum, { result }) => sum + result.end.promptTokens + result.emitted - 1, 0);
+      const rows = rowsOf(answers);
       const [hidden, tokens] = links.map(({ bytes }) => Number(bytes));
       const leastBytes = rows * uncut.width * Float32Array.BYTES_PER_ELEMENT;
       assert.ok(hidden !== undefined && hidden > leastBytes && hidden < leastBytes * 1.2, `${String(hidden)} bytes`);
@@ -301,6 +328,16 @@ describe('seeded text at temperature 0.8', () => {
     });
   });
 });
+
+/** Rows that every stage ran. */
+const rowsOf = (answers: readonly Answer[]): number =>
+  answers.reduce((sum, { result }) => sum + result.end.promptTokens + result.emitted - 1, 0);
+
+/** Bytes of all frames with hidden state between agents so far. */
+async function hiddenBytes(ring: LoadedRing): Promise<number> {
+  const links = (await ring.status()).flatMap(({ rings }) => rings.flatMap((one) => one.links));
+  return links.filter(({ destination }) => destination !== 0).reduce((sum, { bytes }) => sum + Number(bytes), 0);
+}
 
 interface Rounds {
   readonly ring: Case;

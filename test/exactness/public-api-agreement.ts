@@ -15,6 +15,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 
 import { present } from '../../protocol/assert.ts';
+import { floatsOf } from '../../stage/engine-fixture.ts';
 import { maxLogRatio, rangeOf, topMargin } from './probability-comparison.ts';
 import { askPublicApi, type PublicApiStep } from './public-api.ts';
 import { greedyToken } from './recording.ts';
@@ -116,10 +117,11 @@ function through(slices: readonly OpenSlice[], tokens: readonly number[], positi
   };
   let hidden = new Float32Array();
   for (const { layers, engine } of slices) {
-    const input = layers.first === 0 ? ({ kind: 'tokens', tokens } as const) : ({ kind: 'hidden', hidden } as const);
+    const input =
+      layers.first === 0 ? ({ kind: 'tokens', tokens } as const) : ({ kind: 'hidden', parts: [hidden] } as const);
     const outcome = engine.decode({ ...places, input });
     assert.notEqual(outcome.kind, 'kv-cache-full');
-    if (outcome.kind === 'hidden') hidden = outcome.hidden.slice();
+    if (outcome.kind === 'hidden') hidden = floatsOf(outcome.hidden);
     if (outcome.kind === 'logits') return present(outcome.rows[0], 'the last row has logits').logits.slice();
   }
   throw new Error('the tail gives logits');

@@ -1,7 +1,8 @@
 /** What the uncut model makes of scripts: every decode, the hidden state at every layer boundary, and the logits. */
 import { assert, present } from '../../protocol/assert.ts';
 import type { Script, Turn } from './script.ts';
-import type { TokenBatch, UncutModel, UncutOutcome } from './uncut-model.ts';
+import type { ContextShape } from './subjects.ts';
+import { UncutModel, type TokenBatch, type UncutOutcome } from './uncut-model.ts';
 
 export interface RecordedDecode extends UncutOutcome {
   readonly batch: TokenBatch;
@@ -25,6 +26,16 @@ export function record(model: UncutModel, script: Script): Recording {
     return { ...outcome, batch, isFirst: index === 0 };
   });
   return { script: script.name, decodes };
+}
+
+/** What the uncut model makes of the scripts, its logits alone. */
+export function recordTokens(path: string, shape: ContextShape, scripts: readonly Script[]): Recording[] {
+  const model = new UncutModel({ path, ...shape, observes: false });
+  try {
+    return scripts.map((script) => record(model, script));
+  } finally {
+    model.close();
+  }
 }
 
 class Feeder {

@@ -2,6 +2,7 @@
 import { assert, present } from '../../protocol/assert.ts';
 import type { LayerRange } from '../../protocol/plan.ts';
 import type { DecodeInput, DecodeOutcome, Engine } from '../../stage/engine.ts';
+import { floatsOf } from '../../stage/engine-fixture.ts';
 import { BitComparison } from './bit-comparison.ts';
 import type { RecordedDecode, Recording } from './recording.ts';
 
@@ -22,7 +23,7 @@ export function replaySlice({ layers, engine }: OpenSlice, recordings: readonly 
     const input: DecodeInput =
       layers.first === 0
         ? { kind: 'tokens', tokens: decode.batch.tokens }
-        : { kind: 'hidden', hidden: boundary(decode, layers.first - 1) };
+        : { kind: 'hidden', parts: [boundary(decode, layers.first - 1)] };
     compare(comparison, { outcome: run(engine, decode, input), decode, layers });
   }
   return comparison;
@@ -44,10 +45,31 @@ export function replayRing(slices: readonly OpenSlice[], recordings: readonly Re
     for (const { layers, engine } of slices) {
       const outcome = run(engine, decode, input);
       compare(outcome.kind === 'hidden' ? hops : logits, { outcome, decode, layers });
-      if (outcome.kind === 'hidden') input = { kind: 'hidden', hidden: outcome.hidden };
+      if (outcome.kind === 'hidden') input = { kind: 'hidden', parts: [outcome.hidden] };
     }
   }
   return { hops, logits };
+}
+
+/** Sends rows through all slices in turn; `heed` is told each row's logits, valid until it returns, and the uncut model's. */
+export function replayLogits(
+  slices: readonly OpenSlice[],
+  recordings: readonly Recording[],
+  heed: (found: Float32Array, expected: Float32Array) => void,
+): void {
+  for (const decode of recordings.flatMap(({ decodes }) => decodes)) {
+    if (decode.isFirst) for (const { engine } of slices) clear(engine);
+    let input: DecodeInput = { kind: 'tokens', tokens: decode.batch.tokens };
+    for (const { engine } of slices) {
+      const outcome = run(engine, decode, input);
+      assert(outcome.kind !== 'kv-cache-full', 'the KV cache has room, as the uncut model has');
+      if (outcome.kind === 'hidden') input = { kind: 'hidden', parts: [outcome.hidden] };
+      else
+        outcome.rows.forEach(({ logits }, at) => {
+          heed(logits, present(decode.logits[at], 'logits on both sides'));
+        });
+    }
+  }
 }
 
 function clear(engine: Engine): void {
@@ -72,7 +94,7 @@ function compare(comparison: BitComparison, { outcome, decode, layers }: Found):
   const rows = decode.batch.tokens.length;
   switch (outcome.kind) {
     case 'hidden':
-      comparison.add(outcome.hidden, boundary(decode, layers.last), rows);
+      comparison.add(floatsOf(outcome.hidden), boundary(decode, layers.last), rows);
       return;
     case 'logits':
       assert(outcome.rows.length === decode.logits.length, 'as many rows have logits on both sides');

@@ -36,6 +36,25 @@ export function legalRings(model: ModelFile, stages: number): RingCut[] {
   return rings;
 }
 
+/** A ring of as many stages as there can be; one stage where there is no cut. */
+export function finestRing(model: ModelFile): RingCut {
+  const legal = legalSlices(model);
+  /** The finest way from each layer to the end, from the last layer on; `null` where there is none. */
+  const ways: (RingCut | null)[] = [];
+  ways[model.layers] = [];
+  for (let first = model.layers - 1; first >= 0; first -= 1) {
+    const longer = legal
+      .filter((slice) => slice.first === first)
+      .flatMap((slice): RingCut[] => {
+        const rest = ways[slice.last + 1] ?? null;
+        return rest === null ? [] : [[slice, ...rest]];
+      })
+      .sort((left, right) => right.length - left.length);
+    ways[first] = longer[0] ?? null;
+  }
+  return ways[0] ?? [{ first: 0, last: model.layers - 1 }];
+}
+
 /** So many of the rings, none twice, chosen by a seed. */
 export function sampleRings(rings: readonly RingCut[], count: number, seed: number): RingCut[] {
   const next = randomBits(seed, rings.length);

@@ -9,7 +9,7 @@ import { hashModel } from '../../model/model-hash.ts';
 import { cutSlice } from '../../model/slice-cutter.ts';
 import { readSliceIdentity } from '../../model/slice-identity.ts';
 import { planSlice } from '../../model/slice-plan.ts';
-import { layersText, type LayerRange } from '../../protocol/plan.ts';
+import { layersText, type LayerRange, type WireType } from '../../protocol/plan.ts';
 import { openEngine } from '../../stage/engine.ts';
 import type { ContextShape } from './subjects.ts';
 import type { OpenSlice } from './replay.ts';
@@ -19,20 +19,22 @@ export class SliceShelf {
   readonly #hash: string;
   readonly #folder: string;
   readonly #shape: ContextShape;
+  readonly #wire: WireType;
   readonly #open = new Map<string, OpenSlice>();
 
-  private constructor(parts: { model: ModelFile; hash: string; folder: string; shape: ContextShape }) {
+  private constructor(parts: { model: ModelFile; hash: string; folder: string; shape: ContextShape; wire: WireType }) {
     this.model = parts.model;
     this.#hash = parts.hash;
     this.#folder = parts.folder;
     this.#shape = parts.shape;
+    this.#wire = parts.wire;
     process.once('exit', this.#removeFolder);
   }
 
-  static async create(path: string, shape: ContextShape): Promise<SliceShelf> {
+  static async create(path: string, shape: ContextShape, wire: WireType = 'f32'): Promise<SliceShelf> {
     const model = await openModel(path);
     const hash = await hashModel(model);
-    return new SliceShelf({ model, hash, folder: await mkdtemp(join(tmpdir(), 'p4-exactness-')), shape });
+    return new SliceShelf({ model, hash, folder: await mkdtemp(join(tmpdir(), 'p4-exactness-')), shape, wire });
   }
 
   /** The path of a slice's file. */
@@ -58,6 +60,7 @@ export class SliceShelf {
       modelLayers: this.model.layers,
       ...this.#shape,
       decode: 'fast',
+      wire: this.#wire,
       device: { kind: 'cpu' },
       threads: 1,
       poll: null,

@@ -8,6 +8,7 @@ import { test } from 'node:test';
 import { present } from '../../protocol/assert.ts';
 import { decodeFrame, encodeFrame } from '../../protocol/hop-frame.ts';
 import { greedy, headFrame, TestSession, tokensOf } from '../../stage/core-fixture.ts';
+import { floatsOf } from '../../stage/engine-fixture.ts';
 import { startFleet } from '../ring/stage-fleet.ts';
 import { BitComparison } from './bit-comparison.ts';
 import { recordAll } from './proof.ts';
@@ -40,7 +41,7 @@ for (const chunkRows of [16, 63]) {
           bytes = await process.answer(bytes);
           const boundary = cuts[stage];
           if (boundary === undefined) continue;
-          const found = present(decodeFrame(bytes).hidden, 'a stage that is not the tail passes on hidden state');
+          const found = floatsOf(decodeFrame(bytes).hidden);
           comparison.add(found, present(hidden[boundary - 1], 'every boundary is recorded'), rows);
         }
         drawn.push(...tokensOf([decodeFrame(bytes)]).map(({ token }) => Number(token)));

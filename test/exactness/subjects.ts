@@ -6,6 +6,7 @@ import { basename, join } from 'node:path';
 
 import { architectureRules } from '../../model/architecture.ts';
 import { benchModelShape, writeRandomModel } from '../../model/random-model.ts';
+import type { WeightType } from '../../model/random-weights.ts';
 import { openModel, type ModelFile } from '../../model/model-file.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import type { KvType } from '../../protocol/plan.ts';
@@ -74,8 +75,8 @@ export interface TemporarySubject extends Subject {
   remove(): Promise<void>;
 }
 
-/** Writes the benchmark's model of 199 M parameters. */
-export async function makeBenchModel(): Promise<TemporarySubject> {
+/** Writes the benchmark's model of 199 M parameters, in its own type or another. */
+export async function makeBenchModel(weightType: WeightType = benchModelShape.weightType): Promise<TemporarySubject> {
   const folder = await mkdtemp(join(tmpdir(), 'p4-bench-model-'));
   const path = join(folder, 'bench.gguf');
   // An interrupted run ends here too.
@@ -88,12 +89,13 @@ export async function makeBenchModel(): Promise<TemporarySubject> {
     await rm(folder, { recursive: true, force: true });
   };
   try {
-    await writeRandomModel(path, benchModelShape);
+    await writeRandomModel(path, { ...benchModelShape, weightType });
   } catch (error) {
     await remove();
     throw error;
   }
-  return { name: '200 M bench', path, folder, remove };
+  const name = weightType === benchModelShape.weightType ? '200 M bench' : `200 M bench ${weightType}`;
+  return { name, path, folder, remove };
 }
 
 /** Prompt tokens of a subject: any of its vocabulary, from a seed. */

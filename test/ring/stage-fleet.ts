@@ -202,6 +202,7 @@ async function planLoads(folder: string, cuts: readonly number[]): Promise<Stage
       sessions: 4,
       kv: { keys: 'f16', values: 'f16' },
       decode: 'fast',
+      wire: 'f32',
       device: { kind: 'cpu' },
       threads: 1,
     };

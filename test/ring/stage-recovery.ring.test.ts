@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { present } from '../../protocol/assert.ts';
 import { decodeFrame, encodeFrame, type Frame } from '../../protocol/hop-frame.ts';
 import { headFrame, itemsOf, TestSession, testGeneration, tokensOf } from '../../stage/core-fixture.ts';
+import { floatsOf } from '../../stage/engine-fixture.ts';
 import { talk, type Said, type TalkPlan } from '../../stage/talk-fixture.ts';
 import { FleetStage, startFleet } from './stage-fleet.ts';
 
@@ -47,7 +48,7 @@ async function tellRing(
 
 function drawingRows({ items, hidden }: Frame): Buffer[] {
   if (hidden === null || !items.some((item) => item.kind === 'rows' && item.samples)) return [];
-  return [Buffer.from(new Uint8Array(hidden.buffer, hidden.byteOffset, hidden.byteLength))];
+  return [Buffer.from(floatsOf(hidden).buffer)];
 }
 
 const lost = async (stages: readonly FleetStage[]): Promise<readonly FleetStage[]> => {

@@ -25,7 +25,7 @@ const planDigest = 'a'.repeat(64);
 
 const plan: Plan = {
   ...{ ring: ringName('tale'), model: 'toy.gguf', modelOn: 'operator', contextTokens: 64, sessions: 2 },
-  ...{ kv: { keys: 'f16', values: 'f16' }, decode: 'fast', deadlineSeconds: 60 },
+  ...{ kv: { keys: 'f16', values: 'f16' }, decode: 'fast', wire: 'f32', deadlineSeconds: 60 },
   stages: [one, one, two, three].map((host, index) => ({
     ...{ index: nodeIndex(index), host, layers: { first: index, last: index } },
     ...{ device: { kind: 'cpu' }, threads: 1 },

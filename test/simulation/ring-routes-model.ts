@@ -88,7 +88,7 @@ export class RingRoutesModel {
         slowest: noStep,
         items,
       },
-      ...{ tokens: Uint32Array.from(tokens), hidden: null, rows: tokens.length, width: 0 },
+      ...{ tokens: Uint32Array.from(tokens), hidden: null, wire: 'f32', rows: tokens.length, width: 0 },
     };
     this.#accept(head, frame);
   }

@@ -42,6 +42,7 @@ export const planOver = (hosts: readonly HostName[], sessions = 4): Plan => ({
   sessions,
   kv: { keys: 'f16', values: 'f16' },
   decode: 'fast',
+  wire: 'f32',
   deadlineSeconds: 60,
   stages: hosts.map((host, index) => ({
     index: nodeIndex(index),

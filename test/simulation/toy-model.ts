@@ -4,6 +4,7 @@
  * on the hash, on the step and on all tokens that its sampler was given, and on which of them were drawn (X3).
  */
 import { assert, present } from '../../protocol/assert.ts';
+import type { HiddenState } from '../../protocol/hidden-state.ts';
 import type { SlotIndex, TokenId } from '../../protocol/ids.ts';
 import { tokenId } from '../../protocol/ids.ts';
 import type { Sampling } from '../../protocol/sampling.ts';
@@ -36,6 +37,7 @@ export interface ToyEngineOptions {
 
 export class ToyEngine implements CoreEngine {
   readonly width = 1;
+  readonly wire = 'f32';
   readonly takesTokens: boolean;
   readonly isFinal: boolean;
   readonly reservedSequence: number;
@@ -65,6 +67,7 @@ export class ToyEngine implements CoreEngine {
 
   decode({ rows, input, positions, sequences, outputs, padsLoneRow }: DecodeBatch): DecodeOutcome {
     const hashes: number[] = [];
+    const inputs = input.kind === 'tokens' ? input.tokens : input.parts.flatMap(hashesOf);
     const isLone = rows === 1 && padsLoneRow !== true && !this.#isExact;
     for (let row = 0; row < rows; row++) {
       const sequence = sequences[row] ?? 0;
@@ -79,8 +82,7 @@ export class ToyEngine implements CoreEngine {
         );
       }
       this.#shapes.get(sequence)?.delete(position);
-      const fed = input.kind === 'tokens' ? input.tokens[row] : input.hidden[row];
-      const hash = mixed(kept.at(-1) ?? seedHash, present(fed, 'every row has its input'));
+      const hash = mixed(kept.at(-1) ?? seedHash, present(inputs[row], 'every row has its input'));
       kept.push(hash);
       this.#rows.set(sequence, kept);
       hashes.push(hash);
@@ -103,6 +105,12 @@ export class ToyEngine implements CoreEngine {
   truncateSequence(sequence: number, length: number): void {
     this.#rows.get(sequence)?.splice(length);
   }
+}
+
+/** One value of each row. */
+function hashesOf(hidden: HiddenState): number[] {
+  assert(hidden instanceof Float32Array, 'toys speak float32');
+  return [...hidden];
 }
 
 /** A grammar that some draws end in a dead end of. */

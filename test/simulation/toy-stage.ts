@@ -176,10 +176,11 @@ export class ToyStage {
 
   /** A copy: the hidden state is the engine's until its next decode. */
   #told(content: FrameContent): Frame {
-    const hidden = content.hidden === null ? null : Float32Array.from(content.hidden);
+    const hidden = content.hidden instanceof Float32Array ? Float32Array.from(content.hidden) : null;
     const tokens = Uint32Array.from(content.tokens);
     const items = this.isStrange ? content.items.map((item) => this.#strange(item)) : content.items;
-    return { ...content, items, tokens, hidden, rows: tokens.length, width: hidden === null ? 0 : 1 };
+    const shape = { rows: tokens.length, width: hidden === null ? 0 : 1, wire: 'f32' } as const;
+    return { ...content, ...shape, items, tokens, hidden };
   }
 
   #strange(item: HopItem): HopItem {

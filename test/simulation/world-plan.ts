@@ -119,6 +119,7 @@ function ringPlan(random: SeededRandom, { name, hosts, faults, faultsEndMs, isSp
     sessions: random.between(1, 4),
     kv: { keys: 'f16', values: 'f16' },
     decode: random.oneIn(3) ? 'exact' : 'fast',
+    wire: 'f32',
     deadlineSeconds: random.pick([2, 10, 60]),
     stages: Array.from({ length: stages }, (_, index) => ({
       index: nodeIndex(index),

@@ -1,5 +1,5 @@
 /** Node's buffers are over ArrayBuffers; their type does not say so. */
-import { assert } from '../../protocol/assert.ts';
+import { assert } from './assert.ts';
 
 /** The same bytes, not copied. */
 export function arrayBufferView(bytes: Uint8Array): Uint8Array<ArrayBuffer> {

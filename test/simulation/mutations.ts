@@ -104,7 +104,7 @@ export const mutations: readonly Mutation[] = [
     name: 'nothing goes round before the ring is whole',
     file: stepRing,
     guard:
-      "if (ring.phase.kind !== 'ready')\n        return { state: withRing(state, { ...ring, head }), records, effects };",
+      "if (ring.phase.kind !== 'ready')\n        return { state: withHead(state, ring, head), records, effects };",
     instead: '',
   },
   // Draws and rows

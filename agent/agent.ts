@@ -302,6 +302,9 @@ function effectRunners({ calls, transcripts, leases, rings, stages, dispatch }: 
     'end-lease': ({ of }) => {
       leases.end(of);
     },
+    'serve-queue': (queue) => {
+      dispatch(queue);
+    },
   };
 }
 

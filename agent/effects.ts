@@ -53,7 +53,9 @@ export type Effect =
     }
   | { readonly kind: 'publish-end'; readonly of: RequestAddress; readonly end: RequestEnd }
   /** A session ended here: whoever holds its lease is told. */
-  | { readonly kind: 'end-lease'; readonly of: Omit<RequestAddress, 'request'> };
+  | { readonly kind: 'end-lease'; readonly of: Omit<RequestAddress, 'request'> }
+  /** A slot is free for a call that waits for one; a step of its own, since the journal may refuse the session. */
+  | ({ readonly kind: 'serve-queue'; readonly call: CallId } & LoadOf);
 
 interface LoadOf {
   readonly ring: RingName;
@@ -103,4 +105,5 @@ export const effectTiming: Readonly<Record<EffectKind, 'committed' | 'immediate'
   'publish-token': 'committed',
   'publish-end': 'committed',
   'end-lease': 'committed',
+  'serve-queue': 'committed',
 };

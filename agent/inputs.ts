@@ -118,6 +118,8 @@ export type TimerInput =
   | ({ readonly kind: 'probe-timeout'; readonly nonce: number; readonly atMs: number } & OfLoad)
   | ({ readonly kind: 'retry'; readonly suspension: number; readonly attempt: number; readonly atMs: number } & OfLoad)
   | ({ readonly kind: 'recovery-deadline'; readonly suspension: number; readonly atMs: number } & OfLoad)
+  /** A slot may be free for a call that waits. */
+  | ({ readonly kind: 'serve-queue'; readonly call: CallId } & OfLoad)
   /** Nobody took a session's lease up in time. */
   | ({ readonly kind: 'lease-expired'; readonly session: SessionId } & OfLoad);
 

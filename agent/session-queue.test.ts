@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 
 import { sessionId } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
-import { call, open, readyAgent, right, ring, type ToyAgent } from '../test/simulation/toy-agent.ts';
+import { call, open, readyAgent, right, ring, submit, type ToyAgent } from '../test/simulation/toy-agent.ts';
 
 describe('a ring whose sessions are all taken', () => {
   const at = { ring, generation: right };
@@ -52,5 +52,33 @@ describe('a ring whose sessions are all taken', () => {
     const agent = waiting(open(readyAgent(1), 10), 11);
     agent.dispatch({ kind: 'unload', call: call(20), ...at, digestMatches: true });
     assert.notEqual(agent.refusal(11), null);
+  });
+});
+
+describe('clients that come and go while the head stage stands still', () => {
+  it('are refused before more waits for it than one frame takes', () => {
+    const agent = readyAgent();
+    let id = 10;
+    while (agent.refusal(id) === null) {
+      id += 3;
+      assert.ok(id < 10 * limits.waitingItems, 'they are refused at some time');
+      const session = Math.floor(id / 3) - 3;
+      open(agent, id);
+      submit(agent, id + 1, { session, prompt: [5], maxTokens: 1 });
+      agent.dispatch({
+        kind: 'close-session',
+        call: call(id + 2),
+        ring,
+        generation: right,
+        session: sessionId(session),
+      });
+    }
+    assert.equal(agent.refusal(id), 'RING_STALLED');
+    agent.turn();
+    agent.turn();
+    assert.ok((agent.frames[0]?.items.length ?? 0) <= limits.frameItems);
+    agent.turnAll();
+    assert.equal(agent.toy.openLeases, 0);
+    assert.equal(open(agent, 1).replies.get(call(1))?.kind, 'session-opened', 'the ring goes on');
   });
 });

@@ -55,6 +55,7 @@ function watchedShell(onFrame: (shell: Shell) => void): {
     'publish-token': note,
     'publish-end': note,
     'end-lease': note,
+    'serve-queue': note,
   };
   const shell = new Shell({
     initial: open(readyAgent(), 4).turnAll().state,

@@ -16,7 +16,7 @@ export const openSession = (state: AgentState, input: InputOf<'open-session'>): 
   whenAdmitting(state, input, (head, at) => sessions.openSession(head, at, input));
 
 export const leaveQueue = (state: AgentState, input: InputOf<'leave-queue'>): Step =>
-  atHead(state, input, (head) => sessions.leaveQueue(head, input.call));
+  atHead(state, input, (head, at) => sessions.leaveQueue(head, at, input.call));
 
 export const resumeSession = (state: AgentState, input: InputOf<'resume-session'>): Step =>
   atHead(state, input, (head, at) => sessions.resumeSession(head, at, input));
@@ -44,6 +44,12 @@ export function leaseExpired(state: AgentState, input: Extract<Input, { kind: 'l
   const ring = ringOfLoad(state, input);
   if (ring === null || ring.head === null) return unchanged(state);
   return pumped(state, ring, sessions.closeSession(ring.head, { ring: ring.ring, load: ring.load }, input.session));
+}
+
+export function serveQueue(state: AgentState, input: Extract<Input, { kind: 'serve-queue' }>): Step {
+  const ring = ringOfLoad(state, input);
+  if (ring === null || ring.head === null) return unchanged(state);
+  return pumped(state, ring, sessions.serveQueue(ring.head, { ring: ring.ring, load: ring.load }, input.call));
 }
 
 type Decision = (head: HeadState, at: LoadAddress) => HeadStep;

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { P4Error } from '../protocol/errors.ts';
 import { noStep } from '../protocol/hop-frame.ts';
-import { limits } from '../protocol/limits.ts';
 import { nodeIndex, requestId, ringName, sessionId, tokenId } from '../protocol/ids.ts';
 import {
   alpha,
@@ -227,34 +226,6 @@ describe('a client that goes away', () => {
       assert.equal(agent.toy.openLeases, 0);
       assert.equal(agent.records.filter(({ kind }) => kind === 'request-settled').length, 1);
     }
-  });
-});
-
-describe('clients that come and go while the head stage stands still', () => {
-  it('are refused before more waits for it than one frame takes', () => {
-    const agent = readyAgent();
-    let id = 10;
-    while (agent.refusal(id) === null) {
-      id += 3;
-      assert.ok(id < 10 * limits.waitingItems, 'they are refused at some time');
-      const session = Math.floor(id / 3) - 3;
-      open(agent, id);
-      submit(agent, id + 1, { session, prompt: [5], maxTokens: 1 });
-      agent.dispatch({
-        kind: 'close-session',
-        call: call(id + 2),
-        ring,
-        generation: right,
-        session: sessionId(session),
-      });
-    }
-    assert.equal(agent.refusal(id), 'RING_STALLED');
-    agent.turn();
-    agent.turn();
-    assert.ok((agent.frames[0]?.items.length ?? 0) <= limits.frameItems);
-    agent.turnAll();
-    assert.equal(agent.toy.openLeases, 0);
-    assert.equal(open(agent, 1).replies.get(call(1))?.kind, 'session-opened', 'the ring goes on');
   });
 });
 

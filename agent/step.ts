@@ -10,7 +10,7 @@ import type { AgentState } from './state.ts';
 import { adopted, restored } from './step-claim.ts';
 import { dialFailed, link, linkLost, linkUp, neighbourLoads } from './step-link.ts';
 import { forget, load, unload } from './step-load.ts';
-import { cancel, closeSession, leaseExpired, leaveQueue, openSession, resumeSession, settle, submit } from './step-outer.ts';
+import { cancel, closeSession, leaseExpired, leaveQueue, openSession, resumeSession, serveQueue, settle, submit } from './step-outer.ts';
 import { frameFinished, probe, probeTimeout, returned } from './step-ring.ts';
 import { stageLoaded, stageLost, stageStopped } from './step-stage.ts';
 import { recoveryDeadline, retry } from './step-timers.ts';
@@ -42,6 +42,7 @@ const handlers: { readonly [Kind in InputKind]: Handler<Kind> } = {
   retry,
   'recovery-deadline': recoveryDeadline,
   'lease-expired': leaseExpired,
+  'serve-queue': serveQueue,
   returned,
   'frame-finished': frameFinished,
   'open-session': openSession,

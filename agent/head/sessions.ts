@@ -15,7 +15,8 @@ export function openSession(
   at: LoadAddress,
   { call, waits }: { readonly call: CallId; readonly waits: boolean },
 ): HeadStep {
-  const free = head.slots.indexOf(null);
+  // Who waits already comes first.
+  const free = head.queue.length > 0 ? -1 : head.slots.indexOf(null);
   const stalled = stalledRing(head, at);
   if (stalled !== null) return repliedHead(head, call, { kind: 'refused', error: stalled });
   if (free >= 0) return opened(head, at, { call, free });
@@ -26,11 +27,28 @@ export function openSession(
   return repliedHead(head, call, { kind: 'refused', error });
 }
 
-/** Whoever waited for a session has gone. */
-export function leaveQueue(head: HeadState, call: CallId): HeadStep {
+/** Opens the session of the call that has waited longest. @param call the one that was meant: it may have gone since */
+export function serveQueue(head: HeadState, at: LoadAddress, call: CallId): HeadStep {
+  const free = head.slots.indexOf(null);
+  const [first, ...queue] = head.queue;
+  if (first === undefined || free < 0) return unchangedHead(head);
+  if (first !== call) return served(unchangedHead(head), at);
+  return served(opened({ ...head, queue }, at, { call, free }), at);
+}
+
+/** With who is to be served next, if a slot is free. */
+function served(step: HeadStep, at: LoadAddress): HeadStep {
+  const [call] = step.head.queue;
+  if (call === undefined || !step.head.slots.includes(null)) return step;
+  return { ...step, effects: [...step.effects, { kind: 'serve-queue', ...at, call }] };
+}
+
+/** Whoever waited for a session has gone, or was refused it. */
+export function leaveQueue(head: HeadState, at: LoadAddress, call: CallId): HeadStep {
   if (!head.queue.includes(call)) return unchangedHead(head);
   const left = { ...head, queue: head.queue.filter((waiting) => waiting !== call) };
-  return repliedHead(left, call, { kind: 'refused', error: new P4Error('CANCELLED', { by: 'its caller' }) });
+  const error = new P4Error('CANCELLED', { by: 'its caller' });
+  return served(repliedHead(left, call, { kind: 'refused', error }), at);
 }
 
 /** Nobody gets a session any more. */
@@ -98,8 +116,7 @@ export function closeSession(head: HeadState, at: LoadAddress, session: SessionI
     records: [{ kind: 'session-closed', load: at.load, session }],
     effects: [{ kind: 'end-lease', of: { ...at, session } }],
   });
-  const [call, ...queue] = closed.head.queue;
-  return call === undefined ? closed : followed(closed, opened({ ...closed.head, queue }, at, { call, free: slot }));
+  return served(closed, at);
 }
 
 function endSessionRequest(

@@ -88,7 +88,8 @@ async function openSession(
   stream: EventSender<messages.SessionOpened>,
 ): Promise<void> {
   const at = { ring: ringName(request.ring), generation: generation(request.generation) };
-  const opened = await calls.ask('session-opened', (call) => {
+  let leave = (): void => undefined;
+  const asked = calls.ask('session-opened', (call) => {
     if (request.session !== 0) {
       dispatch({ kind: 'resume-session', call, ...at, session: sessionId(request.session) });
       return;
@@ -98,10 +99,17 @@ async function openSession(
     const ahead = ring?.kind === 'live' ? (ring.head?.queue.indexOf(call) ?? -1) : -1;
     if (ahead < 0) return;
     void stream.send({ session: 0, contextTokens: 0, ahead });
-    stream.signal.addEventListener('abort', () => {
+    leave = () => {
       dispatch({ kind: 'leave-queue', call, ...at });
-    });
+    };
+    stream.signal.addEventListener('abort', leave, { once: true });
   });
+  const opened = await asked.catch((error: unknown) => {
+    // The journal may have refused the session: whoever waits behind is served then.
+    leave();
+    throw error;
+  });
+  stream.signal.removeEventListener('abort', leave);
   const { session, contextTokens } = opened;
   const { load, head } = liveRing(state(), request);
   void stream.send({ session, contextTokens, ahead: 0 });

@@ -22,7 +22,7 @@ test('every test source belongs to exactly one tier', () => {
   assert.equal(tierOrder.flatMap((name) => filesOf(name, sources)).length, sources.length);
 });
 
-test('every tier has its turn once, and rings run one at a time', () => {
+test('every tier has its turn once, and rings run two at a time', () => {
   assert.deepEqual([...tierOrder].sort(), tiers.map(({ name }) => name).sort());
   assert.equal(tiers.find(({ name }) => name === 'ring')?.concurrency, 2);
   assert.ok(isTierName('ring'));

@@ -336,6 +336,9 @@ export class AgentModel implements DialledAgent {
       case 'end-lease':
         this.services.endLease(effect.of.load, effect.of.session);
         return;
+      case 'serve-queue':
+        this.shell.dispatch(effect);
+        return;
       case 'publish-begin':
       case 'publish-token':
       case 'publish-end':

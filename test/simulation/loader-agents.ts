@@ -211,6 +211,7 @@ export class LoaderWorld {
       case 'await-deadline':
       case 'await-lease':
       case 'end-lease':
+      case 'serve-queue':
       case 'publish-begin':
       case 'publish-token':
       case 'publish-end':

@@ -103,8 +103,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'nothing goes round before the ring is whole',
     file: stepRing,
-    guard:
-      "if (ring.phase.kind !== 'ready')\n        return { state: withHead(state, ring, head), records, effects };",
+    guard: "if (ring.phase.kind !== 'ready')\n        return { state: withHead(state, ring, head), records, effects };",
     instead: '',
   },
   // Draws and rows

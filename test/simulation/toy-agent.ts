@@ -143,6 +143,7 @@ export class ToyAgent {
   #run(effect: Effect): void {
     if (effect.kind === 'reply') this.replies.set(effect.call, effect.reply);
     if (effect.kind === 'send-frame') this.frames.push(effect);
+    if (effect.kind === 'serve-queue') this.dispatch(effect);
     if (effect.kind === 'publish-token') this.tokens.push(effect.token);
     if (effect.kind === 'publish-end') this.ends.push(effect);
     if (effect.kind === 'start-stage') this.started.push(effect);

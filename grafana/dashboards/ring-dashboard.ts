@@ -44,14 +44,15 @@ const speed: PanelRow = {
     },
     {
       title: 'Sessions',
-      shows: 'Sessions that are open, and requests that wait for room in the ring.',
+      shows: 'Sessions that are open, requests that wait for room in the ring, and clients that wait for a session.',
       normal: 'fewer sessions than the limit, none or few requests waiting.',
-      otherwise: 'at the limit, further sessions are refused: close idle ones, or load the plan with more.',
+      otherwise: 'at the limit, further clients wait, then are refused: close idle ones, or load the plan with more.',
       ...{ unit: 'none', look: { kind: 'number' }, width: 9 },
       queries: [
         { expression: `sum(p4_ring_sessions_open{${ring}})`, legend: 'open' },
         { expression: `sum(p4_ring_sessions_limit{${ring}})`, legend: 'limit' },
         { expression: `sum(p4_ring_requests_waiting{${ring}})`, legend: 'requests waiting' },
+        { expression: `sum(p4_ring_sessions_waiting{${ring}})`, legend: 'clients waiting' },
       ],
     },
     {

@@ -16,6 +16,7 @@ import { encodeFrame, noStep } from '../../protocol/hop-frame.ts';
 import { hostName, nodeIndex, type Generation } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import { protocolVersionText } from '../../protocol/protocol-version.ts';
+import { protocolVersion } from '../../protocol/protocol-version.ts';
 import { hopsPath } from '../../protocol/rpc-definition.ts';
 import { errorOf } from '../../protocol/rpc-error.ts';
 import { secureContext, tlsOptions, type TlsIdentity } from '../../protocol/tls-identity.ts';
@@ -213,7 +214,7 @@ describe('a neighbour that opens a link', () => {
     assert.equal(await hops(neighbour, { source: '1', destination: '1' }), 'EDGE_UNKNOWN');
     assert.equal(await hops(neighbour, { source: '65535', destination: '0' }), 'EDGE_UNKNOWN');
     assert.equal(await hops(neighbour, { source: '-1' }), 'INVALID_ARGUMENT');
-    assert.equal(await hops(neighbour, { protocol: '3.0' }), 'PROTOCOL_MISMATCH');
+    assert.equal(await hops(neighbour, { protocol: `${protocolVersion.major + 1}.0` }), 'PROTOCOL_MISMATCH');
     assert.equal(await hops(operator, {}), 'ROLE_FORBIDDEN');
   });
 

@@ -155,9 +155,14 @@ export class AgentModel implements DialledAgent {
       if (this.isGone) later('gone');
       else {
         const call = this.#world.nextCall();
-        this.services.await(call, later);
+        const input = make(call);
+        this.services.await(call, (reply) => {
+          later(reply);
+          const isRefused = reply !== 'gone' && reply.kind === 'refused';
+          if (isRefused && input.kind === 'open-session') this.shell.dispatch({ ...input, kind: 'leave-queue' });
+        });
         this.hear(() => {
-          this.shell.dispatch(make(call));
+          this.shell.dispatch(input);
         });
       }
     });

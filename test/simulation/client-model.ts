@@ -2,7 +2,7 @@
  * A client of OUTER: opens a session, asks, reads along, loses its connection, takes its session up again, cancels, closes.
  * What it has read never changes and never has a gap (J8), whatever becomes of the fleet.
  */
-import type { CallId, CallReply } from '../../agent/calls.ts';
+import type { CallReply } from '../../agent/calls.ts';
 import { generation, requestId, type LoadId, type RequestId, type SessionId } from '../../protocol/ids.ts';
 import type { AgentModel } from './agent-model.ts';
 import type { ClientScript, Reading } from './client-script.ts';
@@ -96,19 +96,10 @@ export class ClientModel {
     this.#session = null;
     this.#load = kept.loadId;
     const at = this.#at;
-    let asked: CallId | null = null;
     this.#ask(
-      (call) => {
-        asked = call;
-        return { kind: 'open-session', call, ...at, waits: this.#world.random.oneIn(2) };
-      },
+      (call) => ({ kind: 'open-session', call, ...at, waits: this.#world.random.oneIn(2) }),
       (reply, agent) => {
         if (reply === 'gone' || agent === null || reply.kind !== 'session-opened') {
-          const call = asked;
-          if (reply !== 'gone' && agent !== null && call !== null)
-            agent.hear(() => {
-              agent.shell.dispatch({ kind: 'leave-queue', call, ...at });
-            });
           this.#soon(() => {
             this.#open();
           });

@@ -35,7 +35,7 @@ async function found(folder: string, records: readonly JournalRecord[]): Promise
 test('a load stands under the terms that it was told last (G6)', async (t) => {
   const admitted = { ...loadAdmitted(), assignment };
   const [load] = await found(temporaryFolder(t), [admitted, told('10.0.0.2', 30), told('10.0.0.3', 20)]);
-  assert.ok(load?.assignment != null);
+  assert.ok(load !== undefined && load.assignment !== null);
   assert.deepEqual(load.assignment.placements, [{ sliceId: 'a'.repeat(64), address: '10.0.0.3', port: 7401 }]);
   assert.equal(load.assignment.plan.deadlineSeconds, 20);
   assert.deepEqual(load.restored.terms, { deadlineSeconds: 20, addresses: [{ address: '10.0.0.3', port: 7401 }] });

@@ -40,7 +40,8 @@ export function recoveryDeadline(state: AgentState, input: Extract<Input, { kind
   const { suspension } = ring;
   const at = { ring: ring.ring, load: ring.load };
   const deadlineMs = ring.plan.deadlineSeconds * 1000;
-  const ms = loadsStages(ring) ? deadlineMs : deadlineMs - (input.atMs - suspension.progressMs);
+  // Whole milliseconds, as timers have them: a rest of one is waited for once, not over and over.
+  const ms = loadsStages(ring) ? deadlineMs : Math.ceil(deadlineMs - (input.atMs - suspension.progressMs));
   if (ms > 0 && input.atMs - suspension.sinceMs < deadlineMs + limits.reloadMs) {
     return { state, records: [], effects: deadlineEffects(ring, suspension, ms) };
   }

@@ -10,7 +10,17 @@ import type { AgentState } from './state.ts';
 import { adopted, restored } from './step-claim.ts';
 import { dialFailed, link, linkLost, linkUp, neighbourLoads } from './step-link.ts';
 import { forget, load, unload } from './step-load.ts';
-import { cancel, closeSession, leaseExpired, leaveQueue, openSession, resumeSession, serveQueue, settle, submit } from './step-outer.ts';
+import {
+  cancel,
+  closeSession,
+  leaseExpired,
+  leaveQueue,
+  openSession,
+  resumeSession,
+  serveQueue,
+  settle,
+  submit,
+} from './step-outer.ts';
 import { frameFinished, probe, probeTimeout, returned } from './step-ring.ts';
 import { stageLoaded, stageLost, stageStopped } from './step-stage.ts';
 import { recoveryDeadline, retry } from './step-timers.ts';

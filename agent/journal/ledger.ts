@@ -72,6 +72,11 @@ export class Ledger {
     // Most records are tokens of a request that is known well.
     if (record.kind === 'token-emitted' && this.#use(load, record.request)) return;
     this.#histories.get(load)?.note(record, noted);
+    this.#account(record, load);
+  }
+
+  /** What is kept free for records that must follow. */
+  #account(record: JournalRecord, load: number): void {
     switch (record.kind) {
       case 'load-ended':
         this.#endLoad(load);

@@ -65,6 +65,7 @@ export class RingMeters implements StepMeter {
           if (record.to === 'lost') meter.stageLost(record.node);
           break;
         case 'load-admitted':
+        case 'load-told':
         case 'ring-ready':
         case 'ring-suspended':
         case 'load-ended':

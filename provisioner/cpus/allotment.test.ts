@@ -38,9 +38,11 @@ function machine(groups: readonly CpuGroup[] | null, change: Partial<Machine> = 
   return { hosts: [hostName('ant')], groups, cpuCount, quota: null, stages: [], ...change };
 }
 
-const held = (ring: string, node: number, threads: number, cpus: readonly CpuRange[] | null = null): HeldStage => ({
-  ...{ host: hostName('ant'), ring, node, threads, cpus },
-});
+/** @param at a node's ring and index, as `songs.0` */
+function held(at: string, threads: number, cpus: readonly CpuRange[] | null = null): HeldStage {
+  const [ring = '', node] = at.split('.');
+  return { host: hostName('ant'), ring, node: Number(node), threads, cpus };
+}
 
 const range = (first: number, last: number): readonly CpuRange[] => [{ first, last }];
 
@@ -148,28 +150,28 @@ describe('what the plan says holds', () => {
 
 describe('what stands there already', () => {
   test('has its cores, whatever ring it is of', () => {
-    const kept = machine([groupOf(8)], { stages: [held('songs', 0, 4, range(0, 3))] });
+    const kept = machine([groupOf(8)], { stages: [held('songs.0', 4, range(0, 3))] });
     assert.deepEqual(shares(one, kept), ['3 on 4-6']);
-    const roaming = machine([groupOf(8)], { stages: [held('songs', 0, 4)] });
+    const roaming = machine([groupOf(8)], { stages: [held('songs.0', 4)] });
     assert.deepEqual(shares(one, roaming), ['3 on 0-2']);
   });
 
   test('is kept off where it has nearly all', () => {
-    const full = machine([groupOf(4)], { stages: [held('songs', 0, 3, range(0, 2))] });
+    const full = machine([groupOf(4)], { stages: [held('songs.0', 3, range(0, 2))] });
     assert.deepEqual(shares(two, full), ['1 on 3', '1 on 3']);
   });
 
   test('keeps what it has when its own ring is loaded again', () => {
-    const standing = machine([groupOf(8)], { stages: [held('tales', 0, 2, range(4, 5)), held('tales', 1, 1)] });
+    const standing = machine([groupOf(8)], { stages: [held('tales.0', 2, range(4, 5)), held('tales.1', 1)] });
     assert.deepEqual(shares(two, standing), ['2 on 4-5', '1']);
     assert.deepEqual(shares(planOf('host: ant, threads: 9', 'host: ant'), standing), ['2 on 4-5', '1']);
-    const half = machine([groupOf(8)], { stages: [held('tales', 0, 4, range(0, 3))] });
+    const half = machine([groupOf(8)], { stages: [held('tales.0', 4, range(0, 3))] });
     assert.deepEqual(shares(two, half), ['4 on 0-3', '3 on 4-6'], 'one that was lost is started beside it');
   });
 
   test('counts for all agents of the machine', () => {
     const hosts = [hostName('ant'), hostName('bee')];
-    const songs = { ...held('songs', 0, 2, range(0, 1)), host: hostName('bee') };
+    const songs = { ...held('songs.0', 2, range(0, 1)), host: hostName('bee') };
     assert.deepEqual(shares(two, machine([groupOf(8)], { hosts, stages: [songs] })), ['3 on 2-4', '2 on 5-6']);
   });
 });
@@ -185,11 +187,11 @@ describe('what would oversubscribe is refused with its sum', () => {
   });
 
   test('with what stands there', () => {
-    const songs = machine([groupOf(4)], { stages: [held('songs', 1, 2)] });
+    const songs = machine([groupOf(4)], { stages: [held('songs.1', 2)] });
     assert.deepEqual(refusals(planOf('host: ant, threads: 3'), songs), [
       'ant: 5 threads (stage 0 of tales 3 + stage 1 of songs 2) for 4 CPUs',
     ]);
-    const all = machine([groupOf(2)], { stages: [held('songs', 0, 2)] });
+    const all = machine([groupOf(2)], { stages: [held('songs.0', 2)] });
     assert.deepEqual(refusals(one, all), ['ant: 3 threads (stage 0 of tales 1 + stage 0 of songs 2) for 2 CPUs']);
   });
 
@@ -218,9 +220,9 @@ describe('what would oversubscribe is refused with its sum', () => {
   });
 
   test('but not where nothing is to be started, or every stage has one thread', () => {
-    const busy = machine([groupOf(2)], { stages: [held('tales', 0, 2), held('songs', 0, 2)] });
+    const busy = machine([groupOf(2)], { stages: [held('tales.0', 2), held('songs.0', 2)] });
     assert.deepEqual(refusals(one, busy), []);
-    const singles = machine([groupOf(1)], { stages: [held('songs', 0, 1), held('songs', 1, 1)] });
+    const singles = machine([groupOf(1)], { stages: [held('songs.0', 1), held('songs.1', 1)] });
     assert.deepEqual(refusals(two, singles), []);
   });
 });
@@ -248,7 +250,7 @@ test('a choice is told with its reasons', () => {
     '3 threads on CPUs 4-6 (chosen: 8 cores, 1 for the agent, 2 stages)',
   ]);
   assert.deepEqual(text(two, machine([groupOf(2)])), Array(2).fill('1 thread (chosen: 2 cores, 2 stages)'));
-  const songs = machine([groupOf(8)], { stages: [held('songs', 0, 4, range(0, 3))] });
+  const songs = machine([groupOf(8)], { stages: [held('songs.0', 4, range(0, 3))] });
   const written = planOf('host: ant, threads: 2, cpus: 6-7', 'host: ant, threads: 1', 'host: ant, device: { gpu: 0 }');
   assert.deepEqual(text(written, songs), [
     '2 threads on CPUs 6-7 (as the plan says)',
@@ -258,7 +260,7 @@ test('a choice is told with its reasons', () => {
   assert.deepEqual(text(planOf('host: ant, threads: 1'), songs), [
     '1 thread on CPU 4 (CPUs chosen: 8 cores, 4 taken, 1 for the agent, 1 stage)',
   ]);
-  const standing = machine([groupOf(8)], { stages: [held('tales', 0, 2)] });
+  const standing = machine([groupOf(8)], { stages: [held('tales.0', 2)] });
   assert.deepEqual(text(one, standing), ['2 threads (as it stands)']);
   const [json] = allotCpus(one, [machine([groupOf(4)])]).stages.map(stageCpusJson);
   assert.deepEqual(json, {

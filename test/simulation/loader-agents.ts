@@ -186,19 +186,17 @@ export class LoaderWorld {
       answer?.(effect.reply);
     } else if (kind === 'start-stage' || kind === 'attach-stage' || kind === 'stop-stage')
       this.#moveStage(host, effect);
+    else if (kind === 'send-frame') this.#goRound(host, effect);
     else this.#runOnRing(host, effect);
   }
 
-  #runOnRing(host: HostName, effect: Exclude<Effect, StageEffect | { kind: 'reply' }>): void {
+  #runOnRing(host: HostName, effect: Exclude<Effect, StageEffect | { kind: 'reply' | 'send-frame' }>): void {
     switch (effect.kind) {
       case 'dial-links':
         for (const edge of effect.edges) this.#dial(host, effect, edge);
         return;
       case 'cut-ring':
         this.#cut(host, effect);
-        return;
-      case 'send-frame':
-        this.#goRound(host, effect);
         return;
       case 'await-retry': {
         const { ring, load, suspension, attempt } = effect;

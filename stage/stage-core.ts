@@ -237,7 +237,7 @@ export class StageCore {
       generation: identity.generation,
       number: 0n,
       completes,
-      slowest: slower(slowest, { rows: this.#batch.rows, us: ran?.us ?? 0 }),
+      slowest: slower(slowest, ran?.time ?? noStep),
       items,
       tokens: hasHidden ? this.#batch.tokens.subarray(0, this.#batch.rows) : noTokens,
       hidden: hasHidden ? outcome.hidden : null,
@@ -251,7 +251,7 @@ export class StageCore {
     return isFinal || this.#batch.rows === 0 ? null : new FrameRoom({ rows: this.#batch.rows, width, wire });
   }
 
-  #decode(room: FrameRoom | null): { readonly outcome: DecodeOutcome; readonly us: number } {
+  #decode(room: FrameRoom | null): { readonly outcome: DecodeOutcome; readonly time: StepTime } {
     const { engine, nowUs, counters } = this.#parts;
     const startedUs = nowUs();
     const outcome = engine.decode({ ...this.#batch.decodeBatch(), ...(room === null ? {} : { into: room.hidden }) });
@@ -268,7 +268,8 @@ export class StageCore {
     }
     counters.add({ decodes: 1, computeSeconds: spentUs / 1e6, paddingRows: padding });
     counters.add({ prefilledRows: ran.prefill, decodedRows: ran.decode, recomputedRows: ran.recompute });
-    return { outcome, us: Math.min(Math.round(spentUs), mostStepUs) };
+    // Padding is part of what so many rows cost here.
+    return { outcome, time: { rows: this.#batch.rows + padding, us: Math.min(Math.round(spentUs), mostStepUs) } };
   }
 
   #afterDecode(group: RowGroup, outcome: DecodeOutcome): HopItem[] {

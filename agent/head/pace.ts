@@ -84,9 +84,12 @@ function roundUs(pace: Pace, { size, count }: Grouping, stages: number): number 
 
 const isKnown = (pace: Pace, rows: number): boolean => (pace[pointOf(rows)]?.rows ?? 0) > 0;
 
-/** Rows of a prompt that go round by themselves while sessions decode, at least 1. `usual`: rows of a group. */
+/**
+ * Rows of a prompt that go round by themselves while sessions decode. `usual`: rows of a group. Two at least: of a prompt's
+ * rows, the journal knows of the last alone whether it had company (R3).
+ */
 export function chunkRows(pace: Pace, usual: number): number {
-  return Math.max(1, fittingRows(pace, { beside: 0, usual, mostSteps: limits.chunkSteps }));
+  return Math.max(2, fittingRows(pace, { beside: 0, usual, mostSteps: limits.chunkSteps }));
 }
 
 /** Rows of a prompt that go with a group of sessions; 0 where they would hold it up. */

@@ -180,7 +180,7 @@ suite('the schedule', () => {
     let step = schedule(headWith([decoding, prompt], { pace: dearPairs }));
     assert.deepEqual(rowsOf(step.frames), [[[1, 1]]]);
     step = schedule(finished(step.head));
-    assert.deepEqual(rowsOf(step.frames), [[[2, 1]]]);
+    assert.deepEqual(rowsOf(step.frames), [[[2, 2]]]);
     assert.deepEqual(schedule(step.head).frames, []);
     step = schedule(drawn(step.head, 1));
     assert.deepEqual(rowsOf(step.frames), [[[1, 1]]]);

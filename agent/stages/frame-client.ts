@@ -2,6 +2,7 @@
  * The agent's end of a stage's data socket: hop frames out, hop frames back, in order.
  *
  * What comes is read into one buffer that is used again: a stream's events would cost a new one of 64 KiB for each read.
+ * Frames go on as views of what was read, and may wait: each read is given away as a copy.
  */
 import type { Socket } from 'node:net';
 
@@ -39,7 +40,7 @@ export class FrameClient {
     const attempt = await connectOnce(path, {
       buffer: Buffer.allocUnsafeSlow(readBytes),
       callback: (count, buffer) => {
-        take(buffer.subarray(0, count));
+        take(Uint8Array.prototype.slice.call(buffer, 0, count));
         return true;
       },
     });

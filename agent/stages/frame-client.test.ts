@@ -3,6 +3,7 @@ import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { present } from '../../protocol/assert.ts';
 import { writeMessage } from '../../protocol/length-prefix.ts';
 import { encodeStageJson } from '../../protocol/stage-control-codec.ts';
 import { nodeIndex, ringName } from '../../protocol/ids.ts';
@@ -13,9 +14,9 @@ import { FrameClient } from './frame-client.ts';
 
 test('a frame stays as it came, whatever comes after it', async (t) => {
   const path = join(temporaryFolder(t), 'data.sock');
-  let stage: Socket | null = null;
+  const stages: Socket[] = [];
   const server = createServer((socket) => {
-    stage = socket;
+    stages.push(socket);
     socket.once('data', () => {
       writeMessage(socket, encodeStageJson({ kind: 'accepted' }));
     });
@@ -33,8 +34,7 @@ test('a frame stays as it came, whatever comes after it', async (t) => {
   });
   try {
     for (const fill of [1, 2, 3]) {
-      assert.ok(stage !== null);
-      writeMessage(stage, new Uint8Array(1000).fill(fill));
+      writeMessage(present(stages[0], 'the agent has connected'), new Uint8Array(1000).fill(fill));
       await eventually(() => frames.length === fill, { what: 'the frame is there' });
     }
     assert.deepEqual(

@@ -241,10 +241,12 @@ describe('a header that contradicts itself', () => {
       for (let round = 0; round < 2000; round += 1) {
         const places = Array.from({ length: 1 + (random() % 4) }, () => random() % weightsOffset);
         for (const place of places) await writeByte(handle, place, (original[place] ?? 0) ^ (1 << (random() % 8)));
-        const begin = process.cpuUsage();
-        outcomes[await outcomeOf(path, round)] += 1;
-        const { user, system } = process.cpuUsage(begin);
-        assert.ok(user + system < 100_000, `round ${round} took ${user + system} microseconds`);
+        const { outcome, cpuMicroseconds } = await measuredOutcomeOf(path, round);
+        outcomes[outcome] += 1;
+        // What the file costs, it costs again; a collection of garbage that fell into it, it does not.
+        const costs =
+          cpuMicroseconds < 100_000 ? cpuMicroseconds : (await measuredOutcomeOf(path, round)).cpuMicroseconds;
+        assert.ok(costs < 100_000, `round ${round} took ${costs} microseconds`);
         for (const place of places) await writeByte(handle, place, original[place] ?? 0);
       }
     } finally {
@@ -277,6 +279,16 @@ async function outcomeOf(path: string, round: number): Promise<'sound' | 'refuse
     assert.ok(error instanceof P4Error, `round ${round}: ${String(error)}`);
     return 'refused';
   }
+}
+
+async function measuredOutcomeOf(
+  path: string,
+  round: number,
+): Promise<{ outcome: 'sound' | 'refused'; cpuMicroseconds: number }> {
+  const begin = process.cpuUsage();
+  const outcome = await outcomeOf(path, round);
+  const { user, system } = process.cpuUsage(begin);
+  return { outcome, cpuMicroseconds: user + system };
 }
 
 const writeByte = async (handle: FileHandle, offset: number, byte: number): Promise<void> => {

@@ -83,12 +83,6 @@ export class FleetConnection {
     return this.client(host).call(['Agent', 'Describe'], {}, { deadlineMs: limits.answerMs, signal });
   }
 
-  /** The next call to the host connects anew: a client that could not connect waits for a while before it tries again. */
-  forget(host: HostName): void {
-    this.#clients.get(host)?.close();
-    this.#clients.delete(host);
-  }
-
   /** Calls under way fail. */
   async close(): Promise<void> {
     for (const client of this.#clients.values()) client.close();

@@ -145,10 +145,6 @@ async function agentAnswers({ opened, fleet }: RingLoadOrder, signal: AbortSigna
   const beside = hosts.some(isLocal) ? fleet.hosts.filter((host) => isLocal(host) && !hosts.includes(host)) : [];
   const [own, others] = await Promise.all([Promise.all(hosts.map(ask)), Promise.allSettled(beside.map(ask))]);
   signal.throwIfAborted();
-  others.forEach(({ status }, index) => {
-    const host = beside[index];
-    if (status === 'rejected' && host !== undefined) fleet.forget(host);
-  });
   return [...own, ...others.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))];
 }
 

@@ -1,7 +1,8 @@
 /**
  * A connection to one agent, for whoever calls it: mutual TLS with a check of who answers, and errors that say why.
  *
- * It connects with the first call, and again with a later call when it was lost. No environment variable redirects it.
+ * It connects with the first call, and at once with any later call when it could not or was lost. No environment variable
+ * redirects it.
  */
 import { Client, ChannelCredentials, connectivityState, status, type ChannelOptions } from '@grpc/grpc-js';
 
@@ -43,10 +44,10 @@ export interface PeerChannelOptions {
 
 export class PeerChannel {
   readonly peer: Peer;
-  /** For calls; closed by `close`. */
-  readonly client: Client;
+  readonly #connect: () => Client;
   readonly #tls: TlsIdentity;
   readonly #way: PeerWay | null;
+  #client: Client;
   /** Why the server's identity was refused by the latest handshake that came so far. */
   #refused: P4Error | null = null;
 
@@ -61,16 +62,24 @@ export class PeerChannel {
         return this.#refused ?? undefined;
       },
     });
-    this.client = new Client(
-      way === null ? grpcTarget(peer) : `unix:${way.socketPath}`,
-      credentials,
-      channelOptions(peer),
-    );
+    const target = way === null ? grpcTarget(peer) : `unix:${way.socketPath}`;
+    this.#connect = () => new Client(target, credentials, channelOptions(peer));
+    this.#client = this.#connect();
+  }
+
+  /** For one call; closed by `close`. */
+  get client(): Client {
+    // gRPC would wait, ever longer, before it dials again, and fail what is asked until then.
+    if (this.#isIn(connectivityState.TRANSIENT_FAILURE)) {
+      this.#client.close();
+      this.#client = this.#connect();
+    }
+    return this.#client;
   }
 
   /** Calls under way fail with CANCELLED. */
   close(): void {
-    this.client.close();
+    this.#client.close();
   }
 
   /** Makes of a call's bad end the error to show: the one the agent sent, else the reason as far as it can be found out. */
@@ -81,13 +90,13 @@ export class PeerChannel {
     if (end.code === status.UNAVAILABLE) return this.#connectionFailure();
     if (end.code !== status.DEADLINE_EXCEEDED)
       return new P4Error('RPC_FAILED', { ...this.#facts(), method, ...statusFacts(end) });
-    if (this.#isConnected()) return new P4Error('RPC_TIMED_OUT', { ...this.#facts(), method });
+    if (this.#isIn(connectivityState.READY)) return new P4Error('RPC_TIMED_OUT', { ...this.#facts(), method });
     const known = this.#refused ?? this.#way?.failure();
     return known ?? new P4Error('AGENT_UNREACHABLE', { ...this.#facts(), why: 'no answer in time' });
   }
 
-  #isConnected(): boolean {
-    return this.client.getChannel().getConnectivityState(false) === connectivityState.READY;
+  #isIn(state: connectivityState): boolean {
+    return this.#client.getChannel().getConnectivityState(false) === state;
   }
 
   async #connectionFailure(): Promise<P4Error> {

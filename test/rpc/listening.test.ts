@@ -45,6 +45,20 @@ suite('where an agent listens', () => {
     await server.stop(500);
   });
 
+  test('an agent that comes up is found by the next call, whatever failed before', async () => {
+    const former = await startTestServer({ tls: fleet.alpha });
+    await former.server.stop(500);
+    const { port } = former;
+    const client = clientOf(port, fleet.operator);
+    const describe = (): Promise<unknown> => client.call(['Agent', 'Describe'], {}, { deadlineMs: 5000 });
+    assert.equal((await failureOf(describe())).code, 'AGENT_UNREACHABLE');
+    const { server } = await startTestServer({ tls: fleet.alpha, listen: [{ address: '127.0.0.1', port }] });
+    const { code } = await failureOf(describe());
+    client.close();
+    await server.stop(500);
+    assert.equal(code, 'RING_UNKNOWN');
+  });
+
   test('an address of another machine is told as what it is', async () => {
     const error = await failureOf(startTestServer({ tls: fleet.alpha, listen: [{ address: '192.0.2.1', port: 0 }] }));
     assert.deepEqual([error.code, error.facts['why']], ['ADDRESS_UNAVAILABLE', 'EADDRNOTAVAIL']);

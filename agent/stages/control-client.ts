@@ -1,5 +1,5 @@
 /** The agent's end of a stage's control socket: questions with their answers, a load with its progress, the last word. */
-import { connect, type OnReadOpts, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { unreachable } from '../../protocol/assert.ts';
@@ -194,10 +194,9 @@ export async function connectStarting(path: string, gone: AbortSignal): Promise<
 export type ConnectAttempt =
   { readonly kind: 'connected'; readonly socket: Socket } | { readonly kind: 'failed'; readonly cause: Error };
 
-/** @param onread where what comes is read to; absent, it comes as the socket's events */
-export function connectOnce(path: string, onread?: OnReadOpts): Promise<ConnectAttempt> {
+export function connectOnce(path: string): Promise<ConnectAttempt> {
   return new Promise((resolve) => {
-    const socket = connect({ path, noDelay: true, ...(onread === undefined ? {} : { onread }) });
+    const socket = connect({ path, noDelay: true });
     const fail = (cause: Error): void => {
       resolve({ kind: 'failed', cause });
     };

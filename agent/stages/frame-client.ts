@@ -1,9 +1,4 @@
-/**
- * The agent's end of a stage's data socket: hop frames out, hop frames back, in order.
- *
- * What comes is read into one buffer that is used again: a stream's events would cost a new one of 64 KiB for each read.
- * Frames go on as views of what was read, and may wait: each read is given away as a copy.
- */
+/** The agent's end of a stage's data socket: hop frames out, hop frames back, in order. */
 import type { Socket } from 'node:net';
 
 import { P4Error } from '../../protocol/errors.ts';
@@ -14,7 +9,7 @@ import type { DataHello } from '../../protocol/stage-control.ts';
 import { connectOnce } from './control-client.ts';
 
 export interface FrameEvents {
-  /** A frame of the stage. */
+  /** A frame of the stage; nobody writes to its bytes any more. */
   frame(bytes: Uint8Array<ArrayBuffer>): void;
   /** Told once, unless `close` was called before. */
   lost(error: P4Error): void;
@@ -35,20 +30,10 @@ export class FrameClient {
    *   does not answer
    */
   static async open(path: string, hello: DataHello, events: FrameEvents): Promise<FrameClient> {
-    // The stage says nothing before it is greeted.
-    let take: (chunk: Uint8Array) => void = () => undefined;
-    const attempt = await connectOnce(path, {
-      buffer: Buffer.allocUnsafeSlow(readBytes),
-      callback: (count, buffer) => {
-        take(Uint8Array.prototype.slice.call(buffer, 0, count));
-        return true;
-      },
-    });
+    const attempt = await connectOnce(path);
     if (attempt.kind === 'failed') throw lost(attempt.cause.message, attempt.cause);
     const client = new FrameClient(attempt.socket, events);
-    await client.#greet(hello, (reader) => {
-      take = reader;
-    });
+    await client.#greet(hello);
     return client;
   }
 
@@ -62,8 +47,7 @@ export class FrameClient {
     this.#socket.destroy();
   }
 
-  /** @param onReader given what takes what comes from now on */
-  #greet(hello: DataHello, onReader: (take: (chunk: Uint8Array) => void) => void): Promise<void> {
+  #greet(hello: DataHello): Promise<void> {
     const socket = this.#socket;
     const reader = new LengthPrefixReader(limits.frameBytes);
     return new Promise((resolve, reject) => {
@@ -89,7 +73,7 @@ export class FrameClient {
       socket.setTimeout(limits.stageAnswerMs, () => {
         fail(lost(`no answer within ${limits.stageAnswerMs} ms`));
       });
-      onReader((chunk) => {
+      socket.on('data', (chunk: Buffer) => {
         try {
           for (const message of reader.push(chunk)) take(message);
         } catch (error) {
@@ -113,8 +97,5 @@ export class FrameClient {
     this.#events.lost(error);
   }
 }
-
-/** As much as the socket holds at most, about; a frame of a prompt takes several reads. */
-const readBytes = 64 * 1024;
 
 const lost = (reason: string, cause?: unknown): P4Error => new P4Error('STAGE_LOST', { socket: 'data', reason }, cause);

@@ -9,11 +9,11 @@ import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
 
-import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
-import { addressText, type NetAddress } from '../../protocol/net-address.ts';
+import type { NetAddress } from '../../protocol/net-address.ts';
 import { identityOf, type Role } from '../../protocol/peer-identity.ts';
-import { systemCode, tlsOptions, type TlsIdentity } from '../../protocol/tls-identity.ts';
+import { tlsOptions, type TlsIdentity } from '../../protocol/tls-identity.ts';
+import { boundPort } from '../bound-port.ts';
 
 export interface MetricsListenerOptions {
   readonly at: NetAddress;
@@ -46,7 +46,7 @@ export class MetricsListener {
   /** @throws ADDRESS_IN_USE, ADDRESS_UNAVAILABLE */
   static async open(options: MetricsListenerOptions): Promise<MetricsListener> {
     const server = httpServer(options);
-    const port = await listening(server, options.at);
+    const port = await boundPort(server, options.at);
     return new MetricsListener({ address: options.at.address, port }, server);
   }
 
@@ -103,19 +103,3 @@ function mayAsk(socket: Socket): boolean {
 
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || (headers['content-length'] ?? '0') !== '0';
-
-/** @returns the port */
-function listening(server: Server, at: NetAddress): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error) => {
-      const why = systemCode(error);
-      const facts = { address: addressText(at) };
-      if (why === 'EADDRINUSE') reject(new P4Error('ADDRESS_IN_USE', facts, error));
-      else reject(new P4Error('ADDRESS_UNAVAILABLE', { ...facts, why }, error));
-    });
-    server.listen({ host: at.address, port: at.port, ipv6Only: true }, () => {
-      const bound = server.address();
-      resolve(typeof bound === 'object' && bound !== null ? bound.port : at.port);
-    });
-  });
-}

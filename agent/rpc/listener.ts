@@ -6,10 +6,10 @@
  */
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 
-import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
 import { addressText, type NetAddress } from '../../protocol/net-address.ts';
 import { secureContext, systemCode, tlsOptions, type TlsIdentity } from '../../protocol/tls-identity.ts';
+import { boundPort } from '../bound-port.ts';
 import type { RpcLog } from './call-context.ts';
 
 export interface ListenerOptions {
@@ -36,7 +36,7 @@ export class Listener {
   static async open(options: ListenerOptions): Promise<Listener> {
     const sockets = new Set<TLSSocket>();
     const server = tlsServer(options, sockets);
-    const port = await listening(server, options.at);
+    const port = await boundPort(server, options.at);
     return new Listener({ address: options.at.address, port }, server, sockets);
   }
 
@@ -76,22 +76,6 @@ function tlsServer({ tls, log, accept }: ListenerOptions, sockets: Set<TLSSocket
     accept(socket);
   });
   return server;
-}
-
-/** @returns the port */
-function listening(server: Server, at: NetAddress): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error) => {
-      const why = systemCode(error);
-      const facts = { address: addressText(at) };
-      if (why === 'EADDRINUSE') reject(new P4Error('ADDRESS_IN_USE', facts, error));
-      else reject(new P4Error('ADDRESS_UNAVAILABLE', { ...facts, why }, error));
-    });
-    server.listen({ host: at.address, port: at.port, ipv6Only: true }, () => {
-      const bound = server.address();
-      resolve(typeof bound === 'object' && bound !== null ? bound.port : at.port);
-    });
-  });
 }
 
 const remoteText = (socket: TLSSocket): string =>

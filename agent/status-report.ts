@@ -1,6 +1,5 @@
 /** What an agent says of itself, its rings, stages, links and journal. */
 import { readFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { totalmem } from 'node:os';
 import { cpusOfGroups, groupMessage } from '../protocol/cpu-topology.ts';
 import type { P4Error } from '../protocol/errors.ts';
@@ -11,8 +10,9 @@ import { freeBytesFor } from '../model/slice-folder.ts';
 import { threadsOf, type StagePlan } from '../protocol/plan.ts';
 import { protocolVersion } from '../protocol/protocol-version.ts';
 import type { StageReport } from '../protocol/stage-control.ts';
+import { availableMemory } from './available-memory.ts';
 import { HostCpuReader } from './cpus/host-cpus.ts';
-import type { HeadState } from './head/head-state.ts';
+import { runningRequests, type HeadState } from './head/head-state.ts';
 import type { JournalStats } from './journal/journal.ts';
 import type { MetricsPlaces } from './metrics/metrics-server.ts';
 import type { Link } from './links/link.ts';
@@ -156,21 +156,13 @@ function linkStatus(link: Link): messages.LinkStatus {
 }
 
 function headStatus(head: HeadState): messages.HeadStatus {
-  let running = 0;
-  for (const request of head.requests.values()) if (request.kind === 'running') running++;
   return {
     sessionsOpen: head.sessions.size,
     sessionsLimit: head.slots.length,
-    requestsRunning: running,
+    requestsRunning: runningRequests(head.requests),
     requestsFinished: String(head.finished),
     tokensEmitted: String(head.emitted),
   };
-}
-
-/** Linux's own estimate of what can be used without swapping. */
-async function availableMemory(): Promise<number> {
-  const [, kilobytes] = /^MemAvailable: +([0-9]+) kB$/m.exec(await readFile('/proc/meminfo', 'utf8')) ?? [];
-  return Number(kilobytes ?? 0) * 1024;
 }
 
 /** Empty where the machine has none. */

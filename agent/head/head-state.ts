@@ -147,6 +147,13 @@ export const shortenedMarks = (rows: RowMarks, length: number): RowMarks => mark
 export const shortenedHistory = (history: TokenHistory, length: number): TokenHistory =>
   historyOf(history.tokens.slice(0, length));
 
+/** How many of a head's requests run. */
+export function runningRequests(requests: ReadonlyMap<RequestId, RequestState>): number {
+  let running = 0;
+  for (const { kind } of requests.values()) if (kind === 'running') running += 1;
+  return running;
+}
+
 /*
  * What changes with every token is written out field by field: copying with `...` costs V8 one to ten microseconds for each
  * object, and gives successive states different shapes, which makes all that reads them slower.

@@ -5,6 +5,7 @@
 import { readFile, readdir, statfs } from 'node:fs/promises';
 import { availableParallelism, totalmem } from 'node:os';
 
+import { availableMemory } from '../available-memory.ts';
 import type { Samples } from './samples.ts';
 
 /** Order of the first line of /proc/stat (proc(5)), in hundredths of a second. */
@@ -67,8 +68,7 @@ export class HostFigures {
 
 async function readFigures({ folders }: HostFigureSources): Promise<Figures> {
   const cpu = cpuSeconds(await textOf('/proc/stat'));
-  const memoryAvailableBytes =
-    Number(firstMatch(await textOf('/proc/meminfo'), /^MemAvailable: +([0-9]+) kB$/m)) * 1024;
+  const memoryAvailableBytes = await availableMemory().catch(() => NaN);
   const pressure: [string, number][] = [];
   for (const resource of resources) {
     const micros = firstMatch(await textOf(`/proc/pressure/${resource}`), /^some .* total=([0-9]+)$/m);

@@ -1,6 +1,7 @@
 /** The meters of all loads of this host, fed with what the shell takes and what the journal has made durable. */
 import type { HopItem } from '../../protocol/hop-items.ts';
 import type { HostName, LoadId } from '../../protocol/ids.ts';
+import { runningRequests } from '../head/head-state.ts';
 import type { InputKind } from '../inputs.ts';
 import type { JournalRecord } from '../records.ts';
 import { isUpHere } from '../ring-standing.ts';
@@ -98,9 +99,7 @@ export class RingMeters implements StepMeter {
 
   #begun(ring: RingState, nowMs: number): RingMeter {
     const requests = ring.kind === 'live' && ring.head !== null ? ring.head.requests : ring.memory.requests;
-    let running = 0;
-    for (const { kind } of requests.values()) if (kind === 'running') running += 1;
-    const meter = new RingMeter({ ring: ring.ring, load: ring.load, running, nowMs });
+    const meter = new RingMeter({ ring: ring.ring, load: ring.load, running: runningRequests(requests), nowMs });
     this.#byLoad.set(ring.load, meter);
     return meter;
   }

@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import { finishReasons } from '../../protocol/finish.ts';
 import type { HostName } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
-import type { HeadState } from '../head/head-state.ts';
+import { runningRequests, type HeadState } from '../head/head-state.ts';
 import { isUpHere } from '../ring-standing.ts';
 import { isHead, type LiveRing, type RingState } from '../state.ts';
 import type { RingMeter } from './ring-meter.ts';
@@ -82,8 +82,7 @@ function addHead(
     meter,
   }: { readonly ring: LiveRing; readonly head: HeadState; readonly meter: RingMeter },
 ): void {
-  let admitted = 0;
-  for (const { kind } of head.requests.values()) if (kind === 'running') admitted += 1;
+  const admitted = runningRequests(head.requests);
   const waiting = suspension === null ? Math.min(meter.unfed, admitted) : admitted;
   samples.add('p4_ring_requests_running', { ring }, admitted - waiting);
   samples.add('p4_ring_requests_waiting', { ring }, waiting);

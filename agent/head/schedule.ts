@@ -162,11 +162,10 @@ function demandOf(head: HeadState): Demand {
   };
 }
 
-/** From the one after the last that was fed. */
+/** From the one after the last that was fed; they come in the order of their ids, as `sessions` has them. */
 function inTurn(waiting: readonly Waiting[], last: SessionId | null): readonly Waiting[] {
-  if (waiting.length < 2) return waiting;
-  const turn = (id: SessionId): number => (last !== null && id <= last ? 1 : 0);
-  return waiting.toSorted((a, b) => turn(a.session.id) - turn(b.session.id) || a.session.id - b.session.id);
+  const next = last === null ? 0 : waiting.findIndex(({ session }) => session.id > last);
+  return next <= 0 ? waiting : [...waiting.slice(next), ...waiting.slice(0, next)];
 }
 
 function rowsItem({ kind, session, request, rowCount, again }: Feed): RowsItem {

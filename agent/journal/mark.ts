@@ -12,10 +12,11 @@ import { writeSync } from 'node:fs';
 import { open, readFile, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { crc32c } from '@node-rs/crc32';
+
 import { syncFolder } from '../../model/folder-sync.ts';
 import type { Failpoint } from './failpoint.ts';
 import { isSystemError } from './failure.ts';
-import { textChecksum } from './text-checksum.ts';
 
 export type MarkReading =
   | { readonly kind: 'absent' }
@@ -98,5 +99,5 @@ export class Mark {
 /** Over everything before the checksum itself. */
 function checksum(text: string): string {
   const covered = text.slice(0, text.indexOf('crc32c ') + 'crc32c '.length);
-  return textChecksum(covered).toString(16).padStart(8, '0');
+  return crc32c(covered).toString(16).padStart(8, '0');
 }

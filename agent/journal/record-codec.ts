@@ -8,9 +8,10 @@
  *
  * No column holds a generation (G4): records name their load by load id.
  */
+import { crc32c } from '@node-rs/crc32';
+
 import type { LoadId, RequestId, SessionId, TokenId } from '../../protocol/ids.ts';
 import type { JournalRecord } from '../records.ts';
-import { textChecksum } from './text-checksum.ts';
 
 /** Numbers of the kinds in the file. They only grow: a number is never used again for another kind. */
 const kindNumbers = {
@@ -131,7 +132,7 @@ export function readRow(cells: unknown): ReadRow {
 /** CRC32C as a signed 32-bit integer over the columns in order, body last: SQLite keeps small integers short. */
 export function checksum({ number, kind, load, session, request, step, token, at, body }: Row): number {
   const keys = `${number} ${kind} ${load} ${session ?? ''} ${request ?? ''} ${step ?? ''} ${token ?? ''} ${at ?? ''}`;
-  return textChecksum(`${keys} ${body ?? ''}`) | 0;
+  return crc32c(`${keys} ${body ?? ''}`) | 0;
 }
 
 function cellsOf(row: Row): (number | string | null)[] {

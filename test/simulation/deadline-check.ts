@@ -39,7 +39,7 @@ export class DeadlineCheck {
   readonly #timers = new Map<HostName, Set<string>>();
   /** When agents last had to find each other anew. */
   #unrestMs = 0;
-  /** When one could last not be reached: who dialled it then may wait for its answer. */
+  /** When one could last not be reached, or not dial: who waits for its answer, or its journal, then hears nothing. */
   #silenceMs = 0;
 
   constructor(world: World) {
@@ -114,8 +114,11 @@ export class DeadlineCheck {
     const isSilent =
       network.isCutAnywhere ||
       machines.some(
-        ({ process, stages }) =>
-          process?.isListening !== true || process.isStopped || stages.some(({ silentForMs }) => silentForMs > 0),
+        ({ process, stages, journal }) =>
+          process?.isListening !== true ||
+          process.isStopped ||
+          journal.isFailing ||
+          stages.some(({ silentForMs }) => silentForMs > 0),
       );
     if (isSilent) this.#silenceMs = clock.nowMs;
   }

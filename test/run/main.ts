@@ -1,6 +1,7 @@
 /**
  * The test runner: `npm test` runs everything, `npm test -- unit ring` those tiers, `npm test -- unit sampling` the files
- * of a tier whose path contains the word. Fails when any test does; closes with `N passed, N failed`.
+ * of a tier whose path contains the word. Fails when any test does; closes with `N passed, N failed`. `--long` is for
+ * proofs that take more time than a tier gives a file.
  */
 import { dirname } from 'node:path';
 import { closingLine } from './report.ts';
@@ -9,7 +10,7 @@ import { isTierName, tierOrder } from './tiers.ts';
 
 /** This file is built to `dist/test/run/`. */
 const root = dirname(dirname(dirname(import.meta.dirname)));
-const words = process.argv.slice(2).filter((word) => word !== 'all');
+const words = process.argv.slice(2).filter((word) => word !== 'all' && word !== '--long');
 const named = words.filter(isTierName);
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -23,6 +24,7 @@ const totals = await runTests({
   root,
   tiers: named.length === 0 ? tierOrder : tierOrder.filter((name) => named.includes(name)),
   filters: words.filter((word) => !isTierName(word)),
+  isLong: process.argv.includes('--long'),
   write: (line) => {
     process.stdout.write(`${line}\n`);
   },

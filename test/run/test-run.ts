@@ -12,10 +12,12 @@ export interface TestRun {
   readonly tiers: readonly TierName[];
   /** When there are any, only sources whose path contains one of them run. */
   readonly filters: readonly string[];
+  /** Whether files may run for longer than their tier allows. */
+  readonly isLong?: boolean;
   readonly write: (line: string) => void;
 }
 
-export async function runTests({ root, tiers, filters, write }: TestRun): Promise<Totals> {
+export async function runTests({ root, tiers, filters, isLong = false, write }: TestRun): Promise<Totals> {
   const mark = randomBytes(8).toString('hex');
   process.env[markName] = mark;
   const sources = testSources(root).filter(
@@ -25,7 +27,7 @@ export async function runTests({ root, tiers, filters, write }: TestRun): Promis
   for (const name of tiers) {
     const files = filesOf(name, sources);
     if (files.length === 0 && filters.length > 0) continue;
-    const outcome = await runTier({ tier: tierNamed(name), root, files, mark, write, ...whereabouts() });
+    const outcome = await runTier({ tier: tierNamed(name), root, files, mark, isLong, write, ...whereabouts() });
     totals.passed += outcome.passed;
     totals.failed += outcome.failed;
     totals.skipped += outcome.skipped;

@@ -12,6 +12,9 @@ import { fileLines, seconds, type Totals } from './report.ts';
 import { builtPath } from './test-sources.ts';
 import type { Tier } from './tiers.ts';
 
+/** A file of a long proof that runs longer has got stuck. */
+const longFileMs = 4 * 3_600_000;
+
 /** What ends by itself after a tier has this long to do so. */
 const endingMs = 5_000;
 
@@ -25,6 +28,7 @@ export interface TierRun {
   /** Whether nobody else works in this checkout, and every test must run. */
   readonly isCi: boolean;
   readonly isRoot: boolean;
+  readonly isLong: boolean;
   readonly write: (line: string) => void;
 }
 
@@ -67,12 +71,15 @@ function prepare({ tier, isRoot, write }: TierRun): readonly string[] {
   return [];
 }
 
-async function runFiles({ tier, root, files, isCi, write }: TierRun): Promise<Totals> {
+async function runFiles({ tier, root, files, isCi, isLong, write }: TierRun): Promise<Totals> {
   const totals = { passed: 0, failed: 0, skipped: 0 };
   const queue = [...files];
   const work = async (): Promise<void> => {
     for (let source = queue.shift(); source !== undefined; source = queue.shift()) {
-      const outcome = await runFile({ path: builtPath(root, source), timeoutMs: tier.fileTimeoutMs });
+      const outcome = await runFile({
+        path: builtPath(root, source),
+        timeoutMs: isLong ? longFileMs : tier.fileTimeoutMs,
+      });
       fileLines(source, outcome).forEach(write);
       totals.passed += outcome.passed;
       totals.failed += outcome.failed.length;

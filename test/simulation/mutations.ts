@@ -117,7 +117,7 @@ export const mutations: readonly Mutation[] = [
     name: 'awaits its token',
     file: schedule,
     guard: 'if (isOnItsWay)',
-    instead: 'if (false as boolean)',
+    instead: 'if (false)',
   },
   {
     name: 'a lost token is not awaited',

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
+import ts from 'typescript';
 import { runMutation } from './mutation-report.ts';
 import { mutated } from './mutation-hooks.ts';
 import { mutations } from './mutations.ts';
@@ -42,10 +43,14 @@ suite('a simulated fleet', () => {
     both('StageCore', 'stage/compute-thread.ts', 'test/simulation/toy-stage.ts');
   });
 
-  test('has every guard of the mutation list where the list says, once', () => {
+  test('has every guard of the mutation list where the list says, once, and runs without it', () => {
     for (const mutation of mutations) {
       const text = readFileSync(join(dist, mutation.file), 'utf8');
-      assert.notEqual(mutated(text, mutation), text, mutation.name);
+      const changed = mutated(text, mutation);
+      assert.notEqual(changed, text, mutation.name);
+      const parsed = ts.transpileModule(changed, { fileName: 'changed.js', reportDiagnostics: true });
+      const faults = (parsed.diagnostics ?? []).map(({ messageText }) => messageText);
+      assert.deepEqual(faults, [], `${mutation.name} is JavaScript`);
     }
   });
 

@@ -94,6 +94,8 @@ export type NodeInput =
       readonly kind: 'stage-loaded';
       readonly pid: number;
       readonly vocabulary: Vocabulary | null;
+      /** Whether its rows can be another session's as they are. */
+      readonly keepsPrefixes: boolean;
       readonly atMs: number;
     } & OfNode)
   | ({ readonly kind: 'stage-lost'; readonly error: P4Error; readonly atMs: number } & OfNode)
@@ -129,7 +131,8 @@ interface OfLoad {
 }
 
 export type OuterInput =
-  | ({ readonly kind: 'open-session'; readonly waits: boolean } & Addressed)
+  /** `owner`: sessions of one may have each other's rows; `null` for a session that shares with none. */
+  | ({ readonly kind: 'open-session'; readonly owner: string | null; readonly waits: boolean } & Addressed)
   /** The caller of an `open-session` that waits has gone; `call` is that one's. */
   | ({ readonly kind: 'leave-queue' } & Addressed)
   /** Takes up the lease of a session that stands. */

@@ -105,6 +105,11 @@ export interface RequestAdmitted {
   readonly session: SessionId;
   readonly request: RequestId;
   readonly prompt: readonly TokenId[];
+  /**
+   * Rows of the prompt that were adopted, as lengths of stretches that first ran by turns in company and alone (R3). Absent
+   * where none were.
+   */
+  readonly adopted?: readonly number[];
   readonly sampling: Sampling;
   readonly stopStrings: readonly string[];
   readonly maxTokens: number;

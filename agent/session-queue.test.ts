@@ -8,7 +8,7 @@ import { call, open, readyAgent, right, ring, submit, type ToyAgent } from '../t
 describe('a ring whose sessions are all taken', () => {
   const at = { ring, generation: right };
   const waiting = (agent: ToyAgent, id: number): ToyAgent =>
-    agent.dispatch({ kind: 'open-session', call: call(id), ...at, waits: true });
+    agent.dispatch({ kind: 'open-session', call: call(id), ...at, owner: null, waits: true });
   const closed = (agent: ToyAgent, id: number, session: number): ToyAgent =>
     agent.dispatch({ kind: 'close-session', call: call(id), ...at, session: sessionId(session) });
 

@@ -17,7 +17,7 @@ export function startOf(
   node: NodeIndex,
   incarnation: number,
 ): StartStage {
-  const { contextTokens, sessions, kv, decode, wire, stages } = plan;
+  const { contextTokens, sessions, keptPrefixes, kv, decode, wire, stages } = plan;
   const { layers, device, threads, confinement } = present(stages[node], 'a node is a stage of its plan');
   return {
     kind: 'start-stage',
@@ -28,7 +28,7 @@ export function startOf(
         ...{ ring, node, stages: stages.length, generation: generation.toString() },
         sliceId: present(placements[node], 'every stage has a placement').sliceId,
         modelLayers: present(stages.at(-1), 'a plan has stages').layers.last + 1,
-        ...{ layers, contextTokens, sessions, kv, decode, wire, device, threads: threadsOf(threads) },
+        ...{ layers, contextTokens, sessions, keptPrefixes, kv, decode, wire, device, threads: threadsOf(threads) },
         ...(confinement === undefined ? {} : { confinement }),
       },
     },

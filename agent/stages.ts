@@ -244,8 +244,9 @@ export class Stages implements FigureSource {
     });
     const pid = present(running.handle, 'a stage runs before it is entered').pid;
     const { vocabulary } = running;
+    const { keepsPrefixes } = present(running.facts, 'a stage has loaded before it is entered');
     const atMs = performance.now();
-    dispatch({ kind: 'stage-loaded', ring, load, node, incarnation, pid, vocabulary, atMs });
+    dispatch({ kind: 'stage-loaded', ring, load, node, incarnation, pid, vocabulary, keepsPrefixes, atMs });
   }
 
   /** A stage answers whatever it computes. One that does not, for long, will not come back: it is ended as if it had died. */

@@ -47,6 +47,7 @@ const nothingRun: StageReport = {
   kvCellsUsed: 0,
   threads: 0,
   cpus: '',
+  kvCellsKept: 0,
 };
 
 export class StatusReport {
@@ -128,6 +129,7 @@ export class StatusReport {
       computeSeconds: report.computeSeconds,
       kvCellsUsed: report.kvCellsUsed,
       ...cpusOf(report, ring.plan.stages[node]),
+      kvCellsKept: report.kvCellsKept,
     };
   }
 }
@@ -156,9 +158,13 @@ function linkStatus(link: Link): messages.LinkStatus {
 }
 
 function headStatus(head: HeadState): messages.HeadStatus {
+  const kept = head.kept.entries.filter(({ isWhole }) => isWhole);
   return {
     sessionsOpen: head.sessions.size,
     sessionsLimit: head.slots.length,
+    prefixesKept: kept.length,
+    prefixesLimit: head.kept.most,
+    rowsKept: kept.reduce((sum, { tokens }) => sum + tokens.length, 0),
     requestsRunning: runningRequests(head.requests),
     requestsFinished: String(head.finished),
     tokensEmitted: String(head.emitted),

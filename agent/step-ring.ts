@@ -7,6 +7,7 @@ import type { CallId } from './calls.ts';
 import type { Effect } from './effects.ts';
 import { followed, unchangedHead, type HeadStep, type LoadAddress } from './head/head-step.ts';
 import { changedHead, type HeadState } from './head/head-state.ts';
+import { keepReturned } from './head/prefix-reuse.ts';
 import { recoveredHead } from './head/recovery.ts';
 import { observed } from './head/pace.ts';
 import { drawn, failed, settled } from './head/requests.ts';
@@ -109,11 +110,15 @@ function itemReturned(head: HeadState, at: LoadAddress, item: Exclude<HopItem, {
       return settled(head, at, item);
     case 'failed':
       return failed(head, at, item);
+    case 'keep':
+      return unchangedHead(keepReturned(head, item));
     case 'open':
+    case 'adopt':
     case 'begin':
     case 'rows':
     case 'truncate':
     case 'close':
+    case 'drop':
       return unchangedHead(head);
     default:
       return unreachable(item);

@@ -21,9 +21,9 @@ export function stageLoaded(state: AgentState, input: Extract<Input, { kind: 'st
   const node = ring?.nodes.get(input.node);
   if (ring?.phase.kind !== 'loading' || node?.incarnation !== input.incarnation) return unchanged(state);
   if (node.kind !== 'loading' && node.kind !== 'attaching') return unchanged(state);
-  const { incarnation, pid, vocabulary, atMs } = input;
+  const { incarnation, pid, vocabulary, keepsPrefixes, atMs } = input;
   const nodes = withEntry<NodeIndex, NodeState>(ring.nodes, input.node, { kind: 'loaded', incarnation, pid });
-  const told = vocabulary === null || ring.head !== null ? null : headUp(ring, vocabulary);
+  const told = vocabulary === null || ring.head !== null ? null : headUp(ring, { vocabulary, keepsPrefixes });
   const hasLoaded = node.kind === 'loading';
   const loaded: LiveRing = { ...(hasLoaded ? progressed(ring, atMs) : ring), nodes, head: told?.head ?? ring.head };
   const record: JournalRecord = {
@@ -39,8 +39,13 @@ export function stageLoaded(state: AgentState, input: Extract<Input, { kind: 'st
 }
 
 /** With what its requests have said so far. */
-const headUp = ({ ring, load, plan, memory }: LiveRing, vocabulary: Vocabulary): HeadStep =>
-  restoredTexts(headOf(plan, vocabulary, memory), { ring, load });
+function headUp(
+  { ring, load, plan, memory }: LiveRing,
+  { vocabulary, keepsPrefixes }: { readonly vocabulary: Vocabulary; readonly keepsPrefixes: boolean },
+): HeadStep {
+  const keptPrefixes = keepsPrefixes ? plan.keptPrefixes : 0;
+  return restoredTexts(headOf({ ...plan, keptPrefixes }, vocabulary, memory), { ring, load });
+}
 
 /** The loader links a ring that it loads, when all its stages are up; one that was lost links itself. */
 function stagesLoaded(

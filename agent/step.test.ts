@@ -96,7 +96,7 @@ describe('a call of another generation', () => {
     const at = { ring, generation: wrong };
     const session = sessionId(1);
     agent.dispatch({ kind: 'unload', call: call(20), ...at, digestMatches: false });
-    agent.dispatch({ kind: 'open-session', call: call(21), ...at, waits: true });
+    agent.dispatch({ kind: 'open-session', call: call(21), ...at, owner: null, waits: true });
     agent.dispatch({ kind: 'close-session', call: call(22), ...at, session });
     agent.dispatch({ kind: 'settle', call: call(23), ...at, session, request: requestId(1) });
     agent.dispatch({ kind: 'link', call: call(24), ...at, atMs: 0 });

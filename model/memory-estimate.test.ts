@@ -7,7 +7,7 @@ import { openModel } from './model-file.ts';
 import { planSlice } from './slice-plan.ts';
 
 const stories = join(import.meta.dirname, '../../plans/stories.gguf');
-const plan = { contextTokens: 512, sessions: 2, kv: { keys: 'f16', values: 'f16' } } as const;
+const plan = { contextTokens: 512, sessions: 2, keptPrefixes: 2, kv: { keys: 'f16', values: 'f16' } } as const;
 
 async function memoryOf(first: number, last: number): Promise<SliceMemory> {
   const model = await openModel(stories);

@@ -79,7 +79,7 @@ export function sliceMemory(model: ModelFile, slice: SlicePlan): SliceMemory {
 }
 
 export interface StageOrder {
-  readonly plan: Pick<Plan, 'contextTokens' | 'sessions' | 'kv'>;
+  readonly plan: Pick<Plan, 'contextTokens' | 'sessions' | 'keptPrefixes' | 'kv'>;
 }
 
 /** In bytes. */
@@ -104,7 +104,7 @@ export function estimateStageMemory(slice: SliceMemory, { plan }: StageOrder): S
   const { weightBytes } = slice;
   const kvBytes =
     cells * (cacheBytes(plan.kv.keys, slice.keyElements) + cacheBytes(plan.kv.values, slice.valueElements));
-  const computeBytes = bufferBytes(slice, plan.sessions) + cells * bookBytesPerCell(slice);
+  const computeBytes = bufferBytes(slice, plan.sessions + plan.keptPrefixes) + cells * bookBytesPerCell(slice);
   const processBytes = processBytesOf(slice);
   return {
     weightBytes,
@@ -129,10 +129,10 @@ const floatBytes = 4;
  * logits twice, in the graph and for the reader. A slice before the tail has a place for the logits of every row, though
  * none are computed; it is cleared all the same (`llama_context::output_reserve`).
  */
-function bufferBytes(slice: SliceMemory, sessions: number): number {
+function bufferBytes(slice: SliceMemory, sequences: number): number {
   const states = rows * floatBytes * (6 * slice.hiddenWidth + 2 * slice.innerWidth);
   const logits = floatBytes * slice.vocabularySize;
-  const outputs = sessions + 1;
+  const outputs = sequences + 1;
   return states + logits * (slice.isTail ? outputs + Math.min(rows, outputs) : Math.max(rows, outputs));
 }
 

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { decodeItems, encodeItems } from './hop-item-codec.ts';
 import { nothingRan, rowsPhases, type HopItem, type RowsItem } from './hop-items.ts';
-import { generation, nodeIndex, requestId, sessionId, slotIndex, tokenId } from './ids.ts';
+import { generation, keptIndex, nodeIndex, requestId, sessionId, slotIndex, tokenId } from './ids.ts';
 import { defaultSampling } from './sampling.ts';
 
 const of = { session: sessionId(3), request: requestId(300), slot: slotIndex(2) } as const;
@@ -38,6 +38,9 @@ const items: readonly HopItem[] = [
   { kind: 'token', session, request, step: 1, token: tokenId(5) },
   { kind: 'failed', session, request, node: nodeIndex(4), why: 'grammar-dead-end' },
   { kind: 'probe', nonce: 77 },
+  { kind: 'keep', session, slot, kept: keptIndex(6), length: 40 },
+  ...[true, false].map((takes): HopItem => ({ kind: 'adopt', session, slot, kept: keptIndex(6), length: 30, takes })),
+  { kind: 'drop', kept: keptIndex(254) },
 ];
 
 const viewOf = (bytes: Uint8Array): DataView => new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

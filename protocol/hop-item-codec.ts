@@ -3,7 +3,16 @@ import { assert } from './assert.ts';
 import { ByteReader, ByteWriter } from './byte-stream.ts';
 import { P4Error } from './errors.ts';
 import { failedWhys, rowsPhases, type HopItem, type Receipt } from './hop-items.ts';
-import { nodeIndex, requestId, sessionId, slotIndex, tokenId, type Generation, type TokenId } from './ids.ts';
+import {
+  keptIndex,
+  nodeIndex,
+  requestId,
+  sessionId,
+  slotIndex,
+  tokenId,
+  type Generation,
+  type TokenId,
+} from './ids.ts';
 import { parseSampling } from './sampling-check.ts';
 
 type Kind = HopItem['kind'];
@@ -135,6 +144,41 @@ const codecs: { readonly [Name in Kind]: ItemCodec<ItemOf<Name>> } = {
       to.u32(item.nonce);
     },
     read: (from) => ({ kind: 'probe', nonce: from.u32() }),
+  },
+  keep: {
+    number: 10,
+    write: (to, item) => {
+      to.u32(item.session).u32(item.slot).u32(item.kept).u32(item.length);
+    },
+    read: (from) => ({
+      kind: 'keep',
+      session: sessionId(from.u32()),
+      slot: slotIndex(from.u32()),
+      kept: keptIndex(from.u32()),
+      length: from.u32(),
+    }),
+  },
+  adopt: {
+    number: 11,
+    write: (to, item) => {
+      to.u32(item.session).u32(item.slot).u32(item.kept).u32(item.length);
+      to.u32(item.takes ? 1 : 0);
+    },
+    read: (from) => ({
+      kind: 'adopt',
+      session: sessionId(from.u32()),
+      slot: slotIndex(from.u32()),
+      kept: keptIndex(from.u32()),
+      length: from.u32(),
+      takes: oneOf([false, true], from.u32()),
+    }),
+  },
+  drop: {
+    number: 12,
+    write: (to, item) => {
+      to.u32(item.kept);
+    },
+    read: (from) => ({ kind: 'drop', kept: keptIndex(from.u32()) }),
   },
 };
 

@@ -5,17 +5,30 @@
  * same point of the stream. `rows` become a token at the tail; all other items come back to the head as they left it,
  * which tells the head that every stage has applied them; `end` collects each stage's receipt on the way.
  */
-import type { Generation, NodeIndex, RequestId, SessionId, SlotIndex, TokenId } from './ids.ts';
+import type { Generation, KeptIndex, NodeIndex, RequestId, SessionId, SlotIndex, TokenId } from './ids.ts';
 import type { Sampling } from './sampling.ts';
 
-export type HopItem =
-  OpenItem | BeginItem | RowsItem | TruncateItem | EndItem | CloseItem | TokenItem | FailedItem | ProbeItem;
+export type HopItem = LeaseItem | BeginItem | RowsItem | EndItem | TokenItem | FailedItem | ProbeItem;
 
-/** Opens a session's KV lease: sequence `slot` is its own from here to its `close`. */
+/** What becomes of a sequence of the KV cache. */
+export type LeaseItem = OpenItem | AdoptItem | TruncateItem | CloseItem | KeepItem | DropItem;
+
+/** Opens a session's KV lease: sequence `slot` is its own from here to its `close` or `keep`. */
 export interface OpenItem {
   readonly kind: 'open';
   readonly session: SessionId;
   readonly slot: SlotIndex;
+}
+
+/** Before its first request, a session without rows begins with the first rows of a kept prefix. */
+export interface AdoptItem {
+  readonly kind: 'adopt';
+  readonly session: SessionId;
+  readonly slot: SlotIndex;
+  readonly kept: KeptIndex;
+  readonly length: number;
+  /** Whether the prefix is the session's own from then on. Else it stays, and the session has the rows besides. */
+  readonly takes: boolean;
 }
 
 /** Begins a request: the tail builds its sampler; every stage starts a receipt. */
@@ -87,6 +100,22 @@ export interface CloseItem {
   readonly kind: 'close';
   readonly session: SessionId;
   readonly slot: SlotIndex;
+}
+
+/** Ends a session's KV lease, and keeps its rows for sessions that begin alike. */
+export interface KeepItem {
+  readonly kind: 'keep';
+  readonly session: SessionId;
+  readonly slot: SlotIndex;
+  readonly kept: KeptIndex;
+  /** Rows that stay. A stage that has dropped some of them says so: it lowers this to what it has. */
+  readonly length: number;
+}
+
+/** Forgets a kept prefix. */
+export interface DropItem {
+  readonly kind: 'drop';
+  readonly kept: KeptIndex;
 }
 
 /** The tail's draw for one step. */

@@ -24,6 +24,8 @@ export type SessionId = Brand<number, 'SessionId'>;
 export type RequestId = Brand<number, 'RequestId'>;
 /** A KV lease's sequence number, the same on every stage of a ring: 0 to the plan's sessions - 1. */
 export type SlotIndex = Brand<number, 'SlotIndex'>;
+/** A kept prefix's number, the same on every stage of a ring: 0 to the plan's kept prefixes - 1. */
+export type KeptIndex = Brand<number, 'KeptIndex'>;
 /** A token's number in the model's vocabulary. */
 export type TokenId = Brand<number, 'TokenId'>;
 /** Content address of a slice: 64 hexadecimal digits, sha256 over the model's hash, the layer range and the cutter's version. */
@@ -39,6 +41,7 @@ export const nodeIndex = (index: number): NodeIndex => uint32(index, 'node index
 export const sessionId = (id: number): SessionId => uint32(id, 'session') as SessionId;
 export const requestId = (id: number): RequestId => uint32(id, 'request') as RequestId;
 export const slotIndex = (index: number): SlotIndex => uint32(index, 'slot') as SlotIndex;
+export const keptIndex = (index: number): KeptIndex => uint32(index, 'kept prefix') as KeptIndex;
 export const tokenId = (id: number): TokenId => uint32(id, 'token id') as TokenId;
 
 export const loadId = (text: string): LoadId => hexadecimal(text, 32, 'load id') as LoadId;

@@ -1,6 +1,7 @@
 /** Every bound in one place, with its reason; relations between bounds are asserted at the end. */
 import { assert } from './assert.ts';
 import { metricBounds } from './metric-bounds.ts';
+import { reuseBounds } from './reuse-bounds.ts';
 
 const bounds = {
   /** Stages in one ring: more would put less than a layer on each for most models. */
@@ -13,7 +14,7 @@ const bounds = {
   contextTokens: 1_048_576,
   /** Bytes of one hop frame: 512 rows of 8192 float32 and their items, with room. */
   frameBytes: 32 * 1024 * 1024,
-  /** Items of one hop frame: every session may open, begin, run, end and close in it. */
+  /** Items of one hop frame: every session may open, adopt, begin, run, end and be kept in it. */
   frameItems: 2048,
   /**
    * Items that wait for the head stage before nobody new is admitted: with what the open sessions may add to end and
@@ -378,6 +379,7 @@ const bounds = {
   settlePollMs: 10,
   settlePollMostMs: 250,
   ...metricBounds,
+  ...reuseBounds,
 };
 
 export const limits: { readonly [Name in keyof typeof bounds]: number } = bounds;
@@ -385,8 +387,8 @@ export const limits: { readonly [Name in keyof typeof bounds]: number } = bounds
 assert(limits.frameBytes < limits.grpcMessageBytes, 'a frame fits a gRPC message');
 assert(limits.sessions < 256, 'one sequence is left for the dummy row');
 assert(
-  limits.waitingItems + 3 * limits.sessions + limits.cpuDecodeRows < limits.frameItems,
-  'what waits at the head fits one frame: each session may be cut, end and close, and rows follow',
+  limits.waitingItems + 5 * limits.sessions + limits.cpuDecodeRows < limits.frameItems,
+  'what waits at the head fits one frame: each session may be cut, end, drop a prefix and be kept, room be made, and rows follow',
 );
 assert(limits.journalCheckpointBytes < limits.journalWalBytes, 'a checkpoint is tried in a pause before it is forced');
 assert(

@@ -153,6 +153,8 @@ export interface NodeStatus {
   readonly threads: number;
   /** CPUs that it keeps to, as in `0-3,8`; empty for all that the host gives to p4. */
   readonly cpus: string;
+  /** Rows that ended sessions left, for those that begin alike. */
+  readonly kvCellsKept: number;
 }
 
 export interface LinkStatus {
@@ -170,6 +172,10 @@ export interface LinkStatus {
 export interface HeadStatus {
   readonly sessionsOpen: number;
   readonly sessionsLimit: number;
+  /** Ended sessions whose rows all stages keep, how many may be, and their rows. */
+  readonly prefixesKept: number;
+  readonly prefixesLimit: number;
+  readonly rowsKept: number;
   readonly requestsRunning: number;
   readonly requestsFinished: Uint64Text;
   readonly tokensEmitted: Uint64Text;
@@ -182,6 +188,8 @@ export interface OpenSessionRequest {
   readonly lingerMs: number;
   /** 0: a new one. Else one that stands: the stream is its lease from now on. */
   readonly session: number;
+  /** Of a new one: see p4.proto. */
+  readonly cacheKey: string;
   /** Whether to wait where all sessions are taken. */
   readonly waits: boolean;
 }

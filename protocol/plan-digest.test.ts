@@ -15,7 +15,7 @@ function digestOf(text: string): string {
 
 test('the digest is that of the canonical text', () => {
   const canonical =
-    '{"contextTokens":64,"decode":"fast","kv":{"keys":"f16","values":"f16"},"model":"m.gguf","ring":"r","sessions":2,' +
+    '{"contextTokens":64,"decode":"fast","keptPrefixes":8,"kv":{"keys":"f16","values":"f16"},"model":"m.gguf","ring":"r","sessions":2,' +
     '"stages":[{"device":{"kind":"cpu"},"host":"a","index":0,"layers":{"first":0,"last":1}},' +
     '{"device":{"index":0,"kind":"gpu","layers":2},"host":"b","index":1,"layers":{"first":2,"last":3}}]}';
   assert.equal(digestOf(head + stages), createHash('sha256').update(canonical).digest('hex'));
@@ -44,6 +44,7 @@ test('anything else does', () => {
     head.replace('m.gguf', '{ path: /m.gguf, on: hosts }') + stages,
     head.replace('64', '65') + stages,
     head.replace('sessions: 2', 'sessions: 3') + stages,
+    `${head}reuse: 3\n${stages}`,
     `${head}kv: { keys: f32 }\n${stages}`,
     `${head}kv: { values: f32 }\n${stages}`,
     `${head}decode: exact\n${stages}`,

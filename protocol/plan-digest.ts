@@ -15,6 +15,7 @@ export function planDigest(plan: Plan): string {
     model: plan.modelOn === 'hosts' ? { path: plan.model, on: plan.modelOn } : plan.model,
     contextTokens: plan.contextTokens,
     sessions: plan.sessions,
+    keptPrefixes: plan.keptPrefixes,
     kv: { keys: plan.kv.keys, values: plan.kv.values },
     decode: plan.decode,
     ...(plan.wire === 'f32' ? {} : { wire: plan.wire }),

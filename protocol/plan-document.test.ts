@@ -43,6 +43,7 @@ test('a good plan has its defaults filled in', () => {
     modelOn: 'operator',
     contextTokens: 1024,
     sessions: 4,
+    keptPrefixes: 8,
     kv: { keys: 'f16', values: 'f16' },
     decode: 'fast',
     wire: 'f32',
@@ -184,6 +185,15 @@ test('a GPU holds no more layers than its slice has', () => {
   );
 });
 
+test('sessions that are kept have sequences as open ones have', () => {
+  assert.equal(planIn(changed('sessions: 4', 'sessions: 4\nreuse: 0')).keptPrefixes, 0);
+  assert.equal(planIn(changed('sessions: 4', 'sessions: 252')).keptPrefixes, 3, 'as many as there is room for');
+  assert.equal(
+    faultsIn(changed('sessions: 4', 'sessions: 200\nreuse: 56')),
+    'p.yaml:5:8 /reuse: found 56 kept and 200 open sessions, 256 in all, expected at most 255 in all',
+  );
+});
+
 test('the sessions of a ring share a bounded KV cache', () => {
   assert.equal(
     faultsIn(changed('context: 1024\nsessions: 4', 'context: 1048576\nsessions: 17')),
@@ -220,7 +230,7 @@ stages:
       'p.yaml:1:1 /context: found nothing, expected tokens that one session may hold, from 1 to 1048576',
       'p.yaml:1:7 /ring: found "Tales", expected the ring\'s name: lower-case letters, digits and inner dashes, at most 63',
       "p.yaml:2:8 /model: found the number 7 without quotes, expected the path of a GGUF file, relative to the plan's folder or absolute, or { path: /absolute, on: hosts } for one that every host has",
-      'p.yaml:3:1 /contxt: found the unknown key "contxt", expected one of the keys ring, model, context, sessions, kv, decode, wire, deadline, stages',
+      'p.yaml:3:1 /contxt: found the unknown key "contxt", expected one of the keys ring, model, context, sessions, reuse, kv, decode, wire, deadline, stages',
       'p.yaml:5:1: found the key "sessions" again, expected each key once',
       'p.yaml:5:11 /sessions: found 0, expected how many sessions may be open at once, from 1 to 255',
       'p.yaml:6:13 /kv/keys: found "f17", expected a type for the keys of the KV cache: f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0',

@@ -53,6 +53,7 @@ export function parsePlan(text: string, file: string): PlanReading {
     ...deviceFaults(document),
     ...cpuFaults(document),
     ...contextFaults(document),
+    ...reuseFaults(document),
   ];
   if (all.length > 0 || !hasShape) return { kind: 'faults', faults: orderedFaults(all) };
   return { kind: 'plan', plan: planOf(value), locate: document.locate };
@@ -67,6 +68,7 @@ export const planFileOf = (plan: Plan): PlanFile => ({
   model: plan.modelOn === 'hosts' ? { path: plan.model, on: plan.modelOn } : plan.model,
   context: plan.contextTokens,
   sessions: plan.sessions,
+  reuse: plan.keptPrefixes,
   kv: plan.kv,
   decode: plan.decode,
   ...(plan.wire === 'f32' ? {} : { wire: plan.wire }),
@@ -95,6 +97,7 @@ function planOf(file: PlanFile): Plan {
       : { model: file.model.path, modelOn: file.model.on }),
     contextTokens: file.context,
     sessions: file.sessions,
+    keptPrefixes: file.reuse ?? Math.min(limits.defaultKeptPrefixes, limits.sessions - file.sessions),
     kv: { keys: file.kv?.keys ?? 'f16', values: file.kv?.values ?? 'f16' },
     decode: file.decode ?? 'fast',
     wire: file.wire ?? 'f32',
@@ -196,4 +199,16 @@ function contextFaults(document: PlainDocument): readonly Fault[] {
   const path = pointerTo('context');
   const found = `${context} tokens for each of ${sessions} sessions, ${context * sessions} in all`;
   return [{ ...document.locate(path), path, found, expected: `at most ${limits.ringTokens} in all` }];
+}
+
+/** A kept session has a sequence as an open one has. */
+function reuseFaults(document: PlainDocument): readonly Fault[] {
+  const sessions = memberOf(document.value, 'sessions');
+  const reuse = memberOf(document.value, 'reuse');
+  if (typeof sessions !== 'number' || typeof reuse !== 'number') return [];
+  // Each by itself is the schema's to tell.
+  if (sessions > limits.sessions || reuse >= limits.sessions || sessions + reuse <= limits.sessions) return [];
+  const path = pointerTo('reuse');
+  const found = `${reuse} kept and ${sessions} open sessions, ${sessions + reuse} in all`;
+  return [{ ...document.locate(path), path, found, expected: `at most ${limits.sessions} in all` }];
 }

@@ -14,6 +14,7 @@ export interface PlanFile {
   readonly model: string | { readonly path: string; readonly on: 'hosts' };
   readonly context: number;
   readonly sessions: number;
+  readonly reuse?: number;
   readonly kv?: { readonly keys?: KvType; readonly values?: KvType };
   readonly decode?: DecodeMode;
   readonly wire?: WireType;
@@ -139,6 +140,7 @@ const planSchema = {
     model: modelSchema,
     context: wholeNumber('tokens that one session may hold', 1, limits.contextTokens),
     sessions: wholeNumber('how many sessions may be open at once', 1, limits.sessions),
+    reuse: wholeNumber('how many ended sessions are kept for those that begin alike', 0, limits.sessions - 1),
     kv: {
       type: 'object',
       description: 'the types of the KV cache: a mapping of keys and values',

@@ -16,6 +16,8 @@ export interface Plan {
   readonly contextTokens: number;
   /** Sessions that may be open at once; each has its KV lease on every stage. */
   readonly sessions: number;
+  /** Ended sessions whose KV is kept for sessions that begin alike: in cells that open ones leave, until those need them. */
+  readonly keptPrefixes: number;
   readonly kv: { readonly keys: KvType; readonly values: KvType };
   readonly decode: DecodeMode;
   readonly wire: WireType;

@@ -22,7 +22,7 @@ const description: messages.AgentDescription = {
 const node: messages.NodeStatus = {
   ...{ node: 1, host: 'alpha', firstLayer: 4, lastLayer: 7, state: 'loaded', reason: 'r', pid: 8 },
   ...{ residentBytes: maximum, cpuSeconds: 0.25, decodes: '5', prefilledRows: '6', decodedRows: '7' },
-  ...{ paddingRows: '8', computeSeconds: 1.5, kvCellsUsed: 12, threads: 4, cpus: '0-3' },
+  ...{ paddingRows: '8', computeSeconds: 1.5, kvCellsUsed: 12, kvCellsKept: 9, threads: 4, cpus: '0-3' },
 };
 
 const link: messages.LinkStatus = {
@@ -36,7 +36,10 @@ const statusReply: messages.StatusReply = {
     {
       ...{ ring: 'story', phase: 'ready', reason: 'r', suspendedMs: maximum, loadId: 'l', planDigest: 'd' },
       ...{ nodes: [node], links: [link] },
-      head: { sessionsOpen: 1, sessionsLimit: 2, requestsRunning: 3, requestsFinished: '4', tokensEmitted: '5' },
+      head: {
+        ...{ sessionsOpen: 1, sessionsLimit: 2, prefixesKept: 6, prefixesLimit: 7, rowsKept: 8 },
+        ...{ requestsRunning: 3, requestsFinished: '4', tokensEmitted: '5' },
+      },
     },
     {
       ...{ ring: 'other', phase: 'claimed', reason: '', suspendedMs: '0', loadId: '', planDigest: '' },
@@ -124,7 +127,7 @@ const samples: {
   },
   Outer: {
     OpenSession: {
-      request: { ...ring, lingerMs: 500, session: 3, waits: true },
+      request: { ...ring, lingerMs: 500, session: 3, cacheKey: 'k', waits: true },
       reply: { session: 1, contextTokens: 2048, ahead: 3 },
     },
     Submit: { request: submit, reply: { request: 1, promptTokens: 5 } },

@@ -23,6 +23,7 @@ const load: StageLoad = {
   modelLayers: 8,
   contextTokens: 256,
   sessions: 4,
+  keptPrefixes: 2,
   kv: { keys: 'f16', values: 'q8_0' },
   decode: 'exact',
   wire: 'f16',
@@ -44,7 +45,7 @@ const commands: readonly StageCommand[] = [
 
 const counts = {
   ...{ decodes: 5, prefilledRows: 6, decodedRows: 7, recomputedRows: 4, paddingRows: 8 },
-  ...{ computeSeconds: 0.25, kvCellsUsed: 9 },
+  ...{ computeSeconds: 0.25, kvCellsUsed: 9, kvCellsKept: 5 },
 };
 const messages: readonly StageMessage[] = [
   { kind: 'welcome', protocol: 1, pid: 12, incarnation: 'ff', holds: null },
@@ -55,13 +56,27 @@ const messages: readonly StageMessage[] = [
     incarnation: 'ff',
     holds: {
       ...{ ring: load.ring, node: load.node, generation: load.generation },
-      facts: { weightBytes: 5, hiddenWidth: 128, vocabularySize: 32, hasTokenizer: true, loadMs: 2 },
+      facts: {
+        weightBytes: 5,
+        hiddenWidth: 128,
+        vocabularySize: 32,
+        hasTokenizer: true,
+        keepsPrefixes: true,
+        loadMs: 2,
+      },
     },
   },
   { kind: 'loading', fraction: 0.5 },
   {
     kind: 'loaded',
-    facts: { weightBytes: 1e12, hiddenWidth: 8192, vocabularySize: 32, hasTokenizer: false, loadMs: 1.5 },
+    facts: {
+      weightBytes: 1e12,
+      hiddenWidth: 8192,
+      vocabularySize: 32,
+      hasTokenizer: false,
+      keepsPrefixes: false,
+      loadMs: 1.5,
+    },
   },
   { kind: 'load-failed', code: 'SLICE_MISMATCH', facts: { file: 'a', found: ['b', 'c'] } },
   { kind: 'vocabulary', id: 1, pieces: 'YWI=', lengths: 'AQABAA==', ends: [tokenId(1)] },

@@ -106,6 +106,7 @@ function readLoad(from: JsonFields): StageLoad {
     modelLayers: from.count('modelLayers'),
     contextTokens: from.count('contextTokens'),
     sessions: from.count('sessions'),
+    keptPrefixes: from.count('keptPrefixes'),
     kv: { keys: kv.oneOf('keys', kvTypes), values: kv.oneOf('values', kvTypes) },
     decode: from.oneOf('decode', decodeModes),
     // An agent of protocol 2.0 says nothing of it.
@@ -150,6 +151,7 @@ const readFacts = (from: JsonFields): StageFacts => ({
   hiddenWidth: from.count('hiddenWidth'),
   vocabularySize: from.count('vocabularySize'),
   hasTokenizer: from.boolean('hasTokenizer'),
+  keepsPrefixes: from.boolean('keepsPrefixes'),
   loadMs: from.amount('loadMs'),
 });
 
@@ -166,6 +168,7 @@ const readReport = (from: JsonFields): StageReport => ({
   // Stages of an earlier release, which an agent may take up, say neither.
   threads: from.get('threads') === undefined ? 0 : from.count('threads'),
   cpus: from.get('cpus') === undefined ? '' : from.text('cpus'),
+  kvCellsKept: from.count('kvCellsKept'),
 });
 
 function readFailure(from: JsonFields): { readonly code: ErrorCode; readonly facts: ErrorFacts } {

@@ -42,6 +42,8 @@ export interface StageLoad {
   readonly modelLayers: number;
   readonly contextTokens: number;
   readonly sessions: number;
+  /** Kept prefixes that there may be at once. */
+  readonly keptPrefixes: number;
   readonly kv: { readonly keys: KvType; readonly values: KvType };
   readonly decode: DecodeMode;
   /** Of the hidden states that the stage takes and gives. */
@@ -87,6 +89,8 @@ export interface StageFacts {
   readonly hiddenWidth: number;
   readonly vocabularySize: number;
   readonly hasTokenizer: boolean;
+  /** Whether rows of its KV cache can be another session's as they are: not where a window slides, or state is rolled on. */
+  readonly keepsPrefixes: boolean;
   readonly loadMs: number;
 }
 
@@ -112,7 +116,9 @@ export interface StageReport {
   readonly recomputedRows: number;
   readonly paddingRows: number;
   readonly computeSeconds: number;
+  /** Rows of sessions, and of kept prefixes. */
   readonly kvCellsUsed: number;
+  readonly kvCellsKept: number;
   /** Threads that compute; 0 while nothing is loaded, and from a stage that does not say. */
   readonly threads: number;
   /** CPUs that it keeps to, as in `0-3,8`; empty for all that the host gives to p4. */

@@ -92,6 +92,7 @@ test('the file has the generation as a decimal text, and the plan after defaults
       model: 't.gguf',
       context: 64,
       sessions: 2,
+      reuse: 8,
       kv: { keys: 'f16', values: 'f16' },
       decode: 'fast',
       deadline: 60,

@@ -29,6 +29,8 @@ interface InferOptions extends OptionValues {
   readonly tokens?: string;
   /** False with `--no-special`. */
   readonly special: boolean;
+  /** False with `--no-reuse`. */
+  readonly reuse: boolean;
   readonly request?: string;
   readonly from?: string;
   readonly stats?: boolean;
@@ -44,6 +46,7 @@ export function addInferCommand(program: Command): void {
     .argument('[prompt]', 'the prompt; without one it is read from standard input')
     .option('--tokens <ids>', 'the prompt as token ids, as in 1,5,9')
     .option('--no-special', 'take text like <|user|> as it stands, not as a control token')
+    .option('--no-reuse', 'run the whole prompt, whatever earlier ones have left of it')
     .option('--request <id>', 'read the answer of this request instead, to its end')
     .option('--from <index>', 'with --request: index of the first token to read (default: 0)');
   addSamplingOptions(command)
@@ -62,21 +65,25 @@ export function addInferCommand(program: Command): void {
 }
 
 type Wanted =
-  | { readonly kind: 'new'; readonly order: RequestOrder }
+  | { readonly kind: 'new'; readonly order: RequestOrder; readonly cacheKey: string }
   | { readonly kind: 'earlier'; readonly request: number; readonly from: number };
 
+/** All commands of one operator share what prompts begin with: they have one certificate, and one person's prompts. */
+const inferKey = 'infer';
+
 /** Options that mean something for an earlier request. */
-const readingOptions: ReadonlySet<string> = new Set(['special', 'request', 'from', 'stats', 'state', 'json']);
+const readingOptions: ReadonlySet<string> = new Set(['special', 'reuse', 'request', 'from', 'stats', 'state', 'json']);
 
 async function wantedOf(argument: string | undefined, options: InferOptions, signal: AbortSignal): Promise<Wanted> {
   if (options.request === undefined) {
     if (options.from !== undefined) throw contradiction('--from without --request', '--request ID --from INDEX');
     const choice = await readSamplingOptions(options);
     const prompt = await readPrompt({ argument, tokens: options.tokens, input: process.stdin, signal });
-    return { kind: 'new', order: { ...choice, prompt, parseSpecial: options.special } };
+    const order = { ...choice, prompt, parseSpecial: options.special };
+    return { kind: 'new', order, cacheKey: options.reuse ? inferKey : '' };
   }
   const other = Object.keys(options).find((name) => !readingOptions.has(name) && options[name] !== undefined);
-  if (argument !== undefined || other !== undefined || !options.special) {
+  if (argument !== undefined || other !== undefined || !options.special || !options.reuse) {
     throw contradiction('--request and a prompt, or options for one', '--request ID alone, with --from INDEX');
   }
   const from = options.from === undefined ? 0 : wholeNumber('--from', options.from, [0, limits.contextTokens]);
@@ -143,7 +150,7 @@ async function read(
   };
   const run = { ring: calls, signal, deadlineMs, onNews };
   try {
-    if (wanted.kind === 'new') return await runRequest({ ...run, order: wanted.order });
+    if (wanted.kind === 'new') return await runRequest({ ...run, order: wanted.order, cacheKey: wanted.cacheKey });
     return await resumeRequest({ ...run, request: wanted.request, from: wanted.from });
   } catch (error) {
     const { way } = place;

@@ -33,6 +33,8 @@ export interface SessionOrder {
   readonly lingerMs?: number;
   /** One that stands, whose lease is taken up. */
   readonly session?: number;
+  /** Sessions with the same share what they begin with; unless it says, this one shares nothing. */
+  readonly cacheKey?: string;
   /** How long to wait for the answer; for ever unless it says. Time in the queue is none of it. */
   readonly answerMs?: number;
   /** Waits where all sessions are taken, and hears at once how many wait before; refused unless it says. */
@@ -69,11 +71,11 @@ export class RingCalls {
    * @throws what the agent refuses; RPC_TIMED_OUT, CANCELLED
    */
   async openSession(signal: AbortSignal, order: SessionOrder = {}): Promise<HeldSession> {
-    const { lingerMs = 0, session: standing = 0, onWaiting } = order;
+    const { lingerMs = 0, session: standing = 0, cacheKey = '', onWaiting } = order;
     const ending = new AbortController();
     const lease = this.#client.stream(
       ['Outer', 'OpenSession'],
-      { ...this.#ring, lingerMs, session: standing, waits: onWaiting !== undefined },
+      { ...this.#ring, lingerMs, session: standing, cacheKey, waits: onWaiting !== undefined },
       { deadlineMs: null, signal: AbortSignal.any([signal, ending.signal]) },
     );
     const opened = await this.#opened(lease, ending, order);

@@ -71,5 +71,5 @@ const isEmpty = (part: RingStatus | null): boolean => part === null || isBareCla
 const emptyNode = ({ index, host, layers }: Plan['stages'][number]): NodeStatus => ({
   ...{ node: index, host, firstLayer: layers.first, lastLayer: layers.last, state: 'empty', reason: '', pid: 0 },
   ...{ residentBytes: '0', cpuSeconds: 0, decodes: '0', prefilledRows: '0', decodedRows: '0', paddingRows: '0' },
-  ...{ computeSeconds: 0, kvCellsUsed: 0, threads: 0, cpus: '' },
+  ...{ computeSeconds: 0, kvCellsUsed: 0, kvCellsKept: 0, threads: 0, cpus: '' },
 });

@@ -68,6 +68,8 @@ interface RingRun {
 
 export interface RequestRun extends RingRun {
   readonly order: RequestOrder;
+  /** Prompts with the same key that begin alike run from where they differ; unless it says, the whole prompt runs. */
+  readonly cacheKey?: string;
 }
 
 export interface ResumedRun extends RingRun {
@@ -78,7 +80,8 @@ export interface ResumedRun extends RingRun {
 
 /** @throws what the agent refuses or the connection fails with; REQUEST_CUT_OFF, CANCELLED */
 export async function runRequest(run: RequestRun): Promise<RequestResult> {
-  const lease = await SessionLease.open(leaseOrder(run));
+  const { cacheKey = '' } = run;
+  const lease = await SessionLease.open({ ...leaseOrder(run), cacheKey });
   try {
     const result = await answered(run, lease);
     await lease.letGo();

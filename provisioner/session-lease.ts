@@ -10,6 +10,8 @@ export interface LeaseOrder {
   readonly ring: RingCalls;
   /** How long the session stays without its lease. */
   readonly lingerMs: number;
+  /** Of a new session: those with the same share what they begin with. */
+  readonly cacheKey?: string;
   readonly signal: AbortSignal;
   /** Told once where all sessions are taken and a new one waits for its turn. */
   readonly onWaiting: (ahead: number) => void;
@@ -96,8 +98,9 @@ export class SessionLease {
   }
 
   async #hold(order: { readonly session?: number }): Promise<void> {
-    const { ring, lingerMs, signal, onWaiting } = this.#order;
-    const held = await ring.openSession(signal, { ...order, lingerMs, answerMs: limits.answerMs, onWaiting });
+    const { ring, lingerMs, cacheKey = '', signal, onWaiting } = this.#order;
+    const settings = { lingerMs, cacheKey, answerMs: limits.answerMs, onWaiting };
+    const held = await ring.openSession(signal, { ...order, ...settings });
     this.#held = held;
     // Readers of one session have its lease in turn: whichever of them leaves, the others keep the session.
     void held.passedOn.then(() => {

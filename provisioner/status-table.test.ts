@@ -8,7 +8,7 @@ import { isAllReady, statusLines, type HostAnswer } from './status-table.ts';
 const node = (index: number, host: string, change: Partial<NodeStatus> = {}): NodeStatus => ({
   ...{ node: index, host, firstLayer: index, lastLayer: index, state: 'loaded', reason: '', pid: 100 + index },
   ...{ residentBytes: '1000000', cpuSeconds: 1, decodes: '4', prefilledRows: '5', decodedRows: '15', paddingRows: '0' },
-  ...{ computeSeconds: 0.04, kvCellsUsed: 20, threads: 2, cpus: '0-1', ...change },
+  ...{ computeSeconds: 0.04, kvCellsUsed: 20, kvCellsKept: 7, threads: 2, cpus: '0-1', ...change },
 });
 
 const ring = (phase: string, nodes: readonly NodeStatus[], change: Partial<RingStatus> = {}): RingStatus => ({
@@ -16,7 +16,10 @@ const ring = (phase: string, nodes: readonly NodeStatus[], change: Partial<RingS
   ...{ nodes, links: [], head: null, ...change },
 });
 
-const head = { sessionsOpen: 1, sessionsLimit: 4, requestsRunning: 1, requestsFinished: '2', tokensEmitted: '30' };
+const head = {
+  ...{ sessionsOpen: 1, sessionsLimit: 4, prefixesKept: 2, prefixesLimit: 8, rowsKept: 7 },
+  ...{ requestsRunning: 1, requestsFinished: '2', tokensEmitted: '30' },
+};
 
 const answer = (host: string, ...rings: readonly RingStatus[]): HostAnswer => says(host, rings);
 
@@ -55,9 +58,9 @@ describe('a status', () => {
     assert.equal(lines.filter((line) => line.startsWith('Ring tale')).length, 1);
     const rows = lines.filter((line) => /^ +\d /.test(line)).map((line) => line.trim().split(/ {2,}/));
     assert.deepEqual(rows, [
-      ['1 of 4 sessions open, 1 requests running, 2 finished, 30 tokens emitted'],
-      ['0', 'ant', '0-0', 'loaded', '100', '2', '0-1', '1.0 MB', '5', '15', '2.00', '20'],
-      ['1', 'bee', '1-1', 'loaded', '101', '2', '0-1', '1.0 MB', '5', '15', '2.00', '20'],
+      ['1 of 4 sessions open, 2 of 8 kept, 1 requests running, 2 finished, 30 tokens emitted'],
+      ['0', 'ant', '0-0', 'loaded', '100', '2', '0-1', '1.0 MB', '5', '15', '2.00', '20', '7'],
+      ['1', 'bee', '1-1', 'loaded', '101', '2', '0-1', '1.0 MB', '5', '15', '2.00', '20', '7'],
     ]);
   });
 

@@ -23,7 +23,7 @@ const hostColumns = [
 ];
 const nodeColumns = [
   ...[right('NODE'), left('HOST'), left('LAYERS'), left('STATE'), right('PID'), right('THREADS'), left('CPUS')],
-  ...[right('MEMORY'), right('PREFILLED'), right('DECODED'), right('ms/row'), right('KV CELLS')],
+  ...[right('MEMORY'), right('PREFILLED'), right('DECODED'), right('ms/row'), right('KV CELLS'), right('KEPT')],
 ];
 const linkColumns = [
   ...[left('LINK'), left('PEER'), right('FRAMES'), right('SENT')],
@@ -161,7 +161,8 @@ function ringLines({ ring, parts, health }: MergedRing, replay: Replay | null): 
     `Ring ${ring}: ${healthText(parts, health)}`,
     ...heads.map(
       (head) =>
-        `  ${head.sessionsOpen} of ${head.sessionsLimit} sessions open, ${head.requestsRunning} requests running, ` +
+        `  ${head.sessionsOpen} of ${head.sessionsLimit} sessions open, ${head.prefixesKept} of ${head.prefixesLimit} kept, ` +
+        `${head.requestsRunning} requests running, ` +
         `${head.requestsFinished} finished, ${head.tokensEmitted} tokens emitted`,
     ),
     ...indented(tableLines(nodeColumns, nodes.map(nodeRow))),
@@ -200,6 +201,7 @@ function nodeRow(node: NodeStatus): readonly string[] {
     ...[node.threads === 0 ? '' : String(node.threads), node.cpus === '' && node.threads > 0 ? 'any' : node.cpus],
     ...[bytesText(Number(node.residentBytes)), node.prefilledRows, node.decodedRows],
     ...[rows === 0 ? '' : ((node.computeSeconds * 1000) / rows).toFixed(2), String(node.kvCellsUsed)],
+    String(node.kvCellsKept),
   ];
 }
 

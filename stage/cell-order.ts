@@ -46,6 +46,11 @@ export class CellOrder {
     this.#holes = 0;
   }
 
+  /** A sequence's rows are those of another one, which has none. */
+  rename(from: number, to: number): void {
+    for (let cell = 0; cell < this.#end; cell += 1) if (this.#owners[cell] === from) this.#owners[cell] = to;
+  }
+
   /** A sequence has lost its rows but for the first `kept`. */
   remove(sequence: number, kept: number): void {
     let rows = 0;

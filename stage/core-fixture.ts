@@ -33,6 +33,7 @@ export interface TestStage {
 
 export interface StageBounds {
   readonly sessions?: number;
+  readonly keptPrefixes?: number;
   readonly contextTokens?: number;
   /** Told what every token is drawn from, valid until it returns. */
   readonly onDraw?: (logits: Float32Array) => void;
@@ -49,6 +50,7 @@ export function testStages(engines: readonly Engine[], bounds: StageBounds = {})
         stages: engines.length,
         generation: testGeneration,
         sessions: bounds.sessions ?? 4,
+        keptPrefixes: bounds.keptPrefixes ?? 0,
         contextTokens: bounds.contextTokens ?? 192,
       },
       engine,

@@ -6,11 +6,11 @@
  */
 import { assert, present } from '../protocol/assert.ts';
 import { P4Error } from '../protocol/errors.ts';
-import { limits } from '../protocol/limits.ts';
 import { hiddenLength, wireOf, type HiddenState } from '../protocol/hidden-state.ts';
 import type { WireType } from '../protocol/plan.ts';
 import { CellOrder } from './cell-order.ts';
 import { HalfPrecision } from './half-precision.ts';
+import { checkOptions } from './engine-bounds.ts';
 import { isFinal, loadSlice, type LoadedSlice, type SliceOptions } from './loaded-slice.ts';
 import { NativeBatch } from './native-batch.ts';
 import { viewFloats } from './native-memory.ts';
@@ -71,6 +71,11 @@ export interface Engine {
   /** The sequence that no session has: for the probe; padding uses it within a decode. */
   readonly reservedSequence: number;
   readonly vocabulary: Vocabulary;
+  /**
+   * Whether a sequence that has the first rows of another one is as good as one that ran them: not where a window slides, since
+   * rows outside it may be gone, or where state is rolled on from row to row.
+   */
+  readonly keepsPrefixes: boolean;
   /** @throws STAGE_DECODE: the KV cache is undefined then. TOKEN_OUT_OF_RANGE: nothing ran. */
   decode(batch: DecodeBatch): DecodeOutcome;
   /** Forgets every sequence: the next rows lie where they would after the load. */
@@ -84,6 +89,8 @@ export interface Engine {
    * cells are kept in order (`exact`, sliding windows), each has its own instead, and `from` must be 0.
    */
   copySequence(copy: SequenceCopy): void;
+  /** Makes a sequence's rows those of another one, which has none; no cell is copied. */
+  renameSequence(from: number, to: number): void;
   /** The position that a sequence's next row has: 0 when it is empty. */
   nextPosition(sequence: number): number;
   /** KV cells in use; cells that sequences share are counted for each. */
@@ -98,30 +105,10 @@ export interface SequenceCopy {
   readonly to: number;
 }
 
-/** llama.cpp's sequences, one of them reserved. */
-const mostSequences = limits.sessions;
-const mostBatchRows = 8192;
-const mostThreads = 512;
-/** llama.cpp keeps some 50 bytes for each cell beside its keys and values. */
-const mostCells = 2 ** 24;
-
 /** @throws what `loadSlice` throws; INVALID_ARGUMENT for a value out of its range */
 export function openEngine(options: EngineOptions): Engine {
-  checkRange('sequences', options.sequences, { least: 1, most: mostSequences });
-  checkRange('batch rows', options.batchRows, { least: 1, most: mostBatchRows });
-  checkRange('context tokens', options.contextTokens, { least: 1, most: mostCells });
-  checkRange('threads', options.threads, { least: 1, most: mostThreads });
-  checkRange('poll', options.poll ?? 0, { least: 0, most: 100 });
-  assert(options.layers.first <= options.layers.last, 'a slice has layers');
-  assert(options.layers.last < options.modelLayers, 'a slice ends within its model');
-  assert(Number.isFinite(options.inputDivisor) && options.inputDivisor > 0, 'the input divisor is a positive number');
+  checkOptions(options);
   return new SliceEngine(loadSlice(options), options);
-}
-
-function checkRange(what: string, found: number, range: { readonly least: number; readonly most: number }): void {
-  if (Number.isInteger(found) && found >= range.least && found <= range.most) return;
-  const expected = `an integer from ${range.least} to ${range.most}`;
-  throw new P4Error('INVALID_ARGUMENT', { what, found: String(found), expected });
 }
 
 class SliceEngine implements Engine {
@@ -133,6 +120,7 @@ class SliceEngine implements Engine {
   readonly batchRows: number;
   readonly reservedSequence: number;
   readonly vocabulary: Vocabulary;
+  readonly keepsPrefixes: boolean;
 
   readonly #slice: LoadedSlice;
   readonly #batch: NativeBatch;
@@ -159,7 +147,10 @@ class SliceEngine implements Engine {
     this.#isExact = options.decode === 'exact';
     // Where there are holes, llama.cpp also fills cells of live sequences that have left a sliding window: a sequence that is
     // cut back would miss them.
-    const keepsOrder = this.#isExact || slice.library.call.modelWindow(slice.model) > 0;
+    const { modelWindow, modelIsRecurrent, modelIsHybrid } = slice.library.call;
+    const hasWindow = modelWindow(slice.model) > 0;
+    this.keepsPrefixes = !hasWindow && !modelIsRecurrent(slice.model) && !modelIsHybrid(slice.model);
+    const keepsOrder = this.#isExact || hasWindow;
     this.#order = keepsOrder ? new CellOrder(slice.cells) : null;
     this.#inputDivisor = Math.fround(options.inputDivisor);
     this.#halfPrecision = this.wire === 'f16' ? new HalfPrecision(slice.library, slice.width) : null;
@@ -217,6 +208,16 @@ class SliceEngine implements Engine {
       return;
     }
     this.#slice.library.call.sequenceCopy(this.#slice.memory, source, target, from, to);
+  }
+
+  renameSequence(from: number, to: number): void {
+    assert(this.nextPosition(to) === 0, 'the other sequence has no rows');
+    this.#checkSequence(from);
+    const { library, memory } = this.#slice;
+    // Cells are marked with all sequences that they belong to: the rows stay where they are.
+    library.call.sequenceCopy(memory, from, to, -1, -1);
+    library.call.sequenceRemove(memory, from, -1, -1);
+    this.#order?.rename(from, to);
   }
 
   nextPosition(sequence: number): number {

@@ -13,6 +13,8 @@ export interface StageIdentity {
   readonly stages: number;
   readonly generation: Generation;
   readonly sessions: number;
+  /** Kept prefixes that there may be at once. */
+  readonly keptPrefixes: number;
   /** Tokens of one session. */
   readonly contextTokens: number;
 }
@@ -58,9 +60,12 @@ function checkItem(item: HopItem, identity: StageIdentity, shape: FrameShape): v
       // The tail makes them for the head's agent; no stage gets one.
       throw invalid('item kind', item.request);
     case 'open':
+    case 'adopt':
     case 'truncate':
     case 'end':
     case 'close':
+    case 'keep':
+    case 'drop':
     case 'failed':
     case 'probe':
       return;

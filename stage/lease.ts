@@ -1,5 +1,9 @@
-/** KV leases: which session holds which sequence of this stage's KV cache, and how many of its positions are filled. */
+/**
+ * KV leases: which session holds which sequence of this stage's KV cache, and how many of its positions are filled; and the
+ * prefixes that sessions left behind, each in a sequence of its own.
+ */
 import { P4Error } from '../protocol/errors.ts';
+import type { AdoptItem, DropItem, KeepItem } from '../protocol/hop-items.ts';
 import type { SessionId, SlotIndex } from '../protocol/ids.ts';
 
 export interface Lease {
@@ -10,15 +14,23 @@ export interface Lease {
 
 export class LeaseTable {
   readonly #leases: (Lease | null)[];
+  /** By index: rows of a kept prefix. */
+  readonly #kept: (number | null)[];
 
-  /** @param slots how many sessions may be open at once */
-  constructor(slots: number) {
-    this.#leases = Array.from({ length: slots }, () => null);
+  /** How many sessions may be open, and how many prefixes kept, at once. */
+  constructor({ sessions, keptPrefixes }: { readonly sessions: number; readonly keptPrefixes: number }) {
+    this.#leases = Array.from({ length: sessions }, () => null);
+    this.#kept = Array.from({ length: keptPrefixes }, () => null);
   }
 
   /** Rows of all sessions together. */
   get usedCells(): number {
     return this.#leases.reduce((sum, lease) => sum + (lease?.length ?? 0), 0);
+  }
+
+  /** Rows of all kept prefixes together. */
+  get keptCells(): number {
+    return this.#kept.reduce<number>((sum, length) => sum + (length ?? 0), 0);
   }
 
   /** @throws STAGE_PROTOCOL when another session holds the slot, or there is no such slot */
@@ -39,6 +51,35 @@ export class LeaseTable {
   close(session: SessionId, slot: SlotIndex): void {
     this.held(session, slot);
     this.#leases[slot] = null;
+  }
+
+  /**
+   * The session's rows are a kept prefix from now on.
+   * @returns how many they are: fewer than the head thinks where some were dropped here
+   * @throws STAGE_PROTOCOL when the session does not hold the slot, or the prefix's place is not free
+   */
+  keep({ session, slot, kept, length }: KeepItem): number {
+    const lease = this.held(session, slot);
+    if (this.#kept[kept] !== null) throw contradiction('keep', 'a place that is not free', { session, kept });
+    const rows = Math.min(length, lease.length);
+    this.#leases[slot] = null;
+    this.#kept[kept] = rows;
+    return rows;
+  }
+
+  /** @throws STAGE_PROTOCOL when the session has rows already, or the prefix lacks them */
+  adopt({ session, slot, kept, length, takes }: AdoptItem): void {
+    const lease = this.held(session, slot);
+    if (lease.length > 0) throw contradiction('adopt', 'a session with rows', { session, slot });
+    if ((this.#kept[kept] ?? 0) < length) throw contradiction('adopt', 'a prefix without these rows', { kept, length });
+    lease.length = length;
+    if (takes) this.#kept[kept] = null;
+  }
+
+  /** @throws STAGE_PROTOCOL when there is no such prefix */
+  drop({ kept }: DropItem): void {
+    if ((this.#kept[kept] ?? null) === null) throw contradiction('drop', 'a prefix that is not there', { kept });
+    this.#kept[kept] = null;
   }
 }
 

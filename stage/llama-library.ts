@@ -197,6 +197,8 @@ function bindModel(llama: LibraryHandle) {
   const modelWidth: (model: Pointer) => number = llama.func('llama_model_n_embd', 'int32_t', [pointer]);
   const modelLayers: (model: Pointer) => number = llama.func('llama_model_n_layer', 'int32_t', [pointer]);
   const modelWindow: (model: Pointer) => number = llama.func('llama_model_n_swa', 'int32_t', [pointer]);
+  const modelIsRecurrent: (model: Pointer) => boolean = llama.func('llama_model_is_recurrent', 'bool', [pointer]);
+  const modelIsHybrid: (model: Pointer) => boolean = llama.func('llama_model_is_hybrid', 'bool', [pointer]);
   const modelVocabulary: (model: Pointer) => Pointer = llama.func('llama_model_get_vocab', pointer, [pointer]);
   const modelMetadataText: (...args: [Pointer, key: string, into: Uint8Array, room: number]) => number = llama.func(
     'llama_model_meta_val_str',
@@ -211,6 +213,8 @@ function bindModel(llama: LibraryHandle) {
     modelWidth,
     modelLayers,
     modelWindow,
+    modelIsRecurrent,
+    modelIsHybrid,
     modelVocabulary,
   };
 }

@@ -25,7 +25,7 @@ export interface SliceOptions {
   readonly modelLayers: number;
   /** KV cells for all sequences together (rounded up to llama.cpp's multiple of 256). */
   readonly contextTokens: number;
-  /** KV leases; sequence ids are 0 to `sequences` - 1, and one more is kept for padding and probes. */
+  /** KV leases and kept prefixes; sequence ids are 0 to `sequences` - 1, and one more is kept for padding and probes. */
   readonly sequences: number;
   /** Rows of the largest decode. */
   readonly batchRows: number;

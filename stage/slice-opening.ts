@@ -23,7 +23,7 @@ export async function openSlice(load: StageLoad): Promise<OpenedSlice> {
     layers: load.layers,
     modelLayers: load.modelLayers,
     contextTokens: load.contextTokens * load.sessions,
-    sequences: load.sessions,
+    sequences: load.sessions + load.keptPrefixes,
     batchRows: limits.cpuDecodeRows,
     decode: load.decode,
     wire: load.wire,
@@ -41,6 +41,7 @@ export async function openSlice(load: StageLoad): Promise<OpenedSlice> {
       hiddenWidth: engine.width,
       vocabularySize: engine.vocabulary.size,
       hasTokenizer: engine.vocabulary.hasTokenizer,
+      keepsPrefixes: engine.keepsPrefixes,
       loadMs: performance.now() - startedMs,
     },
   };

@@ -12,12 +12,21 @@
  */
 import { assert, present, unreachable } from '../protocol/assert.ts';
 import { FrameRoom, noStep, type Frame, type FrameContent, type StepTime } from '../protocol/hop-frame.ts';
-import type { FailedItem, FailedWhy, HopItem, RowsItem } from '../protocol/hop-items.ts';
+import type {
+  CloseItem,
+  FailedItem,
+  FailedWhy,
+  HopItem,
+  KeepItem,
+  LeaseItem,
+  RowsItem,
+} from '../protocol/hop-items.ts';
 import { nodeIndex } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
 import type { DecodeOutcome, Engine } from './engine.ts';
 import { checkFrame, type FrameShape, type StageIdentity } from './frame-check.ts';
 import { FrameQueue } from './frame-queue.ts';
+import { applyLeaseItem } from './lease-items.ts';
 import { contradiction, LeaseTable } from './lease.ts';
 import { probeEngine } from './probe-row.ts';
 import { ReceiptBook, type OpenRequest } from './receipt-book.ts';
@@ -36,6 +45,8 @@ export type CoreEngine = Pick<
   | 'clear'
   | 'removeSequence'
   | 'truncateSequence'
+  | 'copySequence'
+  | 'renameSequence'
 > & { readonly vocabulary: { readonly size: number } };
 
 export interface StageParts {
@@ -68,7 +79,7 @@ export class StageCore {
       wire: engine.wire,
       vocabularySize: engine.takesTokens || engine.isFinal ? engine.vocabulary.size : null,
     };
-    this.#leases = new LeaseTable(identity.sessions);
+    this.#leases = new LeaseTable(identity);
     this.#book = new ReceiptBook(identity);
     this.#tail = engine.isFinal ? new TailSampling(parts.openSampler) : null;
   }
@@ -86,15 +97,15 @@ export class StageCore {
 
   /** All but the weights and the counters as after the load: no frames, leases, requests or KV. For a new data connection. */
   reset(): void {
-    const { engine, identity, openSampler, counters } = this.#parts;
+    const { engine, identity, openSampler } = this.#parts;
     while (this.#queue.length > 0) this.#queue.take();
     this.#batch.clear();
     engine.clear();
     this.#tail?.close();
-    this.#leases = new LeaseTable(identity.sessions);
+    this.#leases = new LeaseTable(identity);
     this.#book = new ReceiptBook(identity);
     this.#tail = engine.isFinal ? new TailSampling(openSampler) : null;
-    counters.set('kvCellsUsed', 0);
+    this.#countCells();
   }
 
   /**
@@ -124,7 +135,7 @@ export class StageCore {
     }
     const content = this.#finish(outgoing, { completes, slowest });
     this.#batch.clear();
-    this.#parts.counters.set('kvCellsUsed', this.#leases.usedCells);
+    this.#countCells();
     return content;
   }
 
@@ -136,12 +147,15 @@ export class StageCore {
         return this.#batch.takes(item) && !this.#awaitsDraw(item);
       case 'open':
       case 'begin':
+      case 'adopt':
       case 'truncate':
       case 'close':
+      case 'keep':
         return !this.#batch.holdsSlot(item.slot);
       case 'end':
       case 'failed':
         return !this.#batch.holdsRequest(item.request, item.session);
+      case 'drop':
       case 'token':
       case 'probe':
         return true;
@@ -181,33 +195,24 @@ export class StageCore {
   #apply(item: Exclude<HopItem, RowsItem>): HopItem[] {
     const { engine } = this.#parts;
     switch (item.kind) {
-      case 'open':
-        this.#leases.open(item.session, item.slot);
-        return [item];
       case 'begin': {
         this.#leases.held(item.session, item.slot);
         const request = this.#book.begin(item);
         const why = this.#tail?.begin(item) ?? null;
         return why === null ? [item] : [item, this.#fail(request, why)];
       }
-      case 'truncate': {
-        const lease = this.#leases.held(item.session, item.slot);
-        if (item.length < lease.length) {
-          engine.truncateSequence(item.slot, item.length);
-          lease.length = item.length;
-        }
-        return [item];
-      }
       case 'end':
         this.#tail?.end(item.request);
         return [{ ...item, receipts: [...item.receipts, this.#book.end(item)] }];
-      case 'close': {
-        const { session, slot } = item;
-        if (this.#book.goesOnFor(session)) throw contradiction('close', 'a session whose request goes on', { session });
-        this.#leases.close(session, slot);
-        engine.removeSequence(slot);
-        return [item];
-      }
+      case 'close':
+      case 'keep':
+        this.#requireIdle(item);
+        return [this.#applyLease(item)];
+      case 'open':
+      case 'adopt':
+      case 'truncate':
+      case 'drop':
+        return [this.#applyLease(item)];
       case 'probe':
         probeEngine(engine);
         return [item];
@@ -217,6 +222,15 @@ export class StageCore {
       default:
         return unreachable(item);
     }
+  }
+
+  #applyLease(item: LeaseItem): LeaseItem {
+    const { engine, identity } = this.#parts;
+    return applyLeaseItem({ leases: this.#leases, engine, sessions: identity.sessions }, item);
+  }
+
+  #requireIdle({ kind, session }: CloseItem | KeepItem): void {
+    if (this.#book.goesOnFor(session)) throw contradiction(kind, 'a session whose request goes on', { session });
   }
 
   #finish(
@@ -308,6 +322,12 @@ export class StageCore {
     if (drawn.kind === 'failed') return [this.#fail(request, drawn.why)];
     const { session, step } = item;
     return [{ kind: 'token', session, request: item.request, step, token: drawn.token }];
+  }
+
+  #countCells(): void {
+    const { counters } = this.#parts;
+    counters.set('kvCellsUsed', this.#leases.usedCells);
+    counters.set('kvCellsKept', this.#leases.keptCells);
   }
 
   #fail(request: OpenRequest, why: FailedWhy): FailedItem {

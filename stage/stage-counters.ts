@@ -5,7 +5,7 @@
  */
 const names = [
   ...(['decodes', 'prefilledRows', 'decodedRows', 'recomputedRows', 'paddingRows'] as const),
-  ...(['computeSeconds', 'kvCellsUsed'] as const),
+  ...(['computeSeconds', 'kvCellsUsed', 'kvCellsKept'] as const),
 ] as const;
 
 export type StageCounts = { readonly [Name in (typeof names)[number]]: number };
@@ -40,6 +40,7 @@ export class StageCounters {
       paddingRows: value('paddingRows'),
       computeSeconds: value('computeSeconds'),
       kvCellsUsed: value('kvCellsUsed'),
+      kvCellsKept: value('kvCellsKept'),
     };
   }
 }

@@ -13,6 +13,7 @@ import type { Sampling } from '../../protocol/sampling.ts';
 import type { CallId } from '../calls.ts';
 import type { KeptReceipt } from '../records.ts';
 import type { IdMap } from './id-map.ts';
+import type { KeptPrefixes } from './kept-prefixes.ts';
 import type { Pace } from './pace.ts';
 import type { TextAssembly } from './text-assembly.ts';
 import type { Vocabulary } from './vocabulary.ts';
@@ -26,8 +27,10 @@ export interface HeadState {
   /** By slot index; `null` is free. */
   readonly slots: readonly (SessionId | null)[];
   /** Calls that wait for a slot, the oldest first. */
-  readonly queue: readonly CallId[];
+  readonly queue: readonly QueuedCall[];
   readonly sessions: IdMap<SessionId, SessionState>;
+  /** Rows of ended sessions that stages still have. */
+  readonly kept: KeptPrefixes;
   /** Running requests, and the latest `limits.keptRequests` that ended. */
   readonly requests: IdMap<RequestId, RequestState>;
   /** Items other than rows that go with the next frame, in order. */
@@ -55,9 +58,17 @@ export interface Turns {
 
 export const firstTurns: Turns = { last: { decode: null, prompt: null, alone: null }, kind: null };
 
+/** Who waits for a session, and on whose behalf: `SessionState.owner`. */
+export interface QueuedCall {
+  readonly call: CallId;
+  readonly owner: string | null;
+}
+
 export interface SessionState {
   readonly id: SessionId;
   readonly slot: SlotIndex;
+  /** Sessions of one owner may have each other's rows; `null` for one that shares with none. */
+  readonly owner: string | null;
   readonly history: TokenHistory;
   /** Tokens of the history whose rows went round the ring, and how each of them ran. */
   readonly rows: RowMarks;
@@ -97,7 +108,7 @@ export interface RunningRequest extends RequestFacts {
   readonly maxTokens: number;
   readonly ignoreEnd: boolean;
   readonly assembly: TextAssembly;
-  /** What the session held when the request began: its tokens, and rows that it reuses. */
+  /** What the session held when the request began: its tokens, and rows that it reuses, adopted ones with them. */
   readonly began: { readonly tokens: number; readonly rows: number };
   /** The frame with the row that samples while it is on its way: then nothing more is fed until its token comes. */
   readonly sampledBy: number | null;
@@ -140,6 +151,20 @@ export function appendMarks(rows: RowMarks, count: number, alone: boolean): RowM
   return { alone: shared, length: shared.length };
 }
 
+/** Marks as lengths of stretches: by turns of rows that ran in company and of rows that ran alone. */
+export function runsOf({ alone, length }: RowMarks): readonly number[] {
+  const runs = [0];
+  for (let row = 0; row < length; row++) {
+    const goesOn = (alone[row] === true) === (runs.length % 2 === 0);
+    if (goesOn) runs[runs.length - 1] = (runs.at(-1) ?? 0) + 1;
+    else runs.push(1);
+  }
+  return runs;
+}
+
+export const marksOfRuns = (runs: readonly number[]): RowMarks =>
+  marksOf(runs.flatMap((length, turn) => Array.from({ length }, () => turn % 2 === 1)));
+
 /** Marks of their own of the first `length` rows of others. */
 export const shortenedMarks = (rows: RowMarks, length: number): RowMarks => marksOf(rows.alone.slice(0, length));
 
@@ -160,7 +185,10 @@ export function runningRequests(requests: ReadonlyMap<RequestId, RequestState>):
  */
 
 type HeadChange = Partial<
-  Pick<HeadState, 'sessions' | 'requests' | 'outbox' | 'framesInFlight' | 'framesSent' | 'turns' | 'pace' | 'emitted'>
+  Pick<
+    HeadState,
+    'sessions' | 'kept' | 'requests' | 'outbox' | 'framesInFlight' | 'framesSent' | 'turns' | 'pace' | 'emitted'
+  >
 >;
 
 /** The same head but for what `change` holds. */
@@ -173,6 +201,7 @@ export const changedHead = (head: HeadState, change: HeadChange): HeadState => (
   slots: head.slots,
   queue: head.queue,
   sessions: change.sessions ?? head.sessions,
+  kept: change.kept ?? head.kept,
   requests: change.requests ?? head.requests,
   outbox: change.outbox ?? head.outbox,
   framesInFlight: change.framesInFlight ?? head.framesInFlight,
@@ -190,6 +219,7 @@ export const changedSession = (
 ): SessionState => ({
   id: session.id,
   slot: session.slot,
+  owner: session.owner,
   history: change.history ?? session.history,
   rows: change.rows ?? session.rows,
   sentRows: change.sentRows ?? session.sentRows,

@@ -4,6 +4,7 @@ import { requestId, sessionId, slotIndex, tokenId } from '../../protocol/ids.ts'
 import { defaultSampling } from '../../protocol/sampling.ts';
 import { load } from '../../test/simulation/toy-agent.ts';
 import type { JournalRecord, RequestEnded } from '../records.ts';
+import { marksOf, marksOfRuns, runsOf } from './head-state.ts';
 import { HeadRecall } from './memory.ts';
 
 const of = { load, session: sessionId(3), request: requestId(5) };
@@ -33,6 +34,20 @@ suite('what the journal says of a session', () => {
     assert.deepEqual(session.rows.alone, [false, false, false, true]);
     assert.equal(session.sentRows, 0, 'no row is on any stage');
     assert.equal(requests.get(of.request)?.kind, 'running');
+  });
+
+  test('has rows that its first request adopted, each as it ran for the session that left it (R3)', () => {
+    const marks = [false, false, true, false];
+    const { sessions, requests } = recalled(opened, {
+      ...admitted,
+      prompt: [7, 8, 9, 10, 11].map(tokenId),
+      adopted: runsOf(marksOf(marks)),
+    });
+    const session = sessions.get(of.session);
+    assert.deepEqual(session?.rows.alone, marks);
+    assert.equal(session.sentRows, 0, 'no row is on any stage');
+    const request = requests.get(of.request);
+    assert.deepEqual(request?.kind === 'running' && request.began, { tokens: 0, rows: 4 });
   });
 
   test('knows how the last row ran that drew nothing any more: its request was cancelled (R3)', () => {
@@ -68,4 +83,14 @@ suite('what the journal says of a session', () => {
     const { memory } = new HeadRecall({ session: 8, request: 20 });
     assert.deepEqual([memory.nextSession, memory.nextRequest], [9, 21]);
   });
+});
+
+test('marks of rows are what they were when they are read from the lengths of their stretches', () => {
+  const cases = [[], [false], [true], [true, true, false, true], [false, false, true, true, true, false]];
+  const lengths = cases.map((alone) => runsOf(marksOf(alone)));
+  assert.deepEqual(lengths, [[0], [1], [0, 1], [0, 2, 1, 1], [2, 3, 1]]);
+  assert.deepEqual(
+    lengths.map((runs) => marksOfRuns(runs).alone),
+    cases,
+  );
 });

@@ -12,6 +12,7 @@ import {
   appendTokens,
   historyOf,
   marksOf,
+  marksOfRuns,
   shortenedHistory,
   shortenedMarks,
   type EndedRows,
@@ -71,7 +72,8 @@ export class HeadRecall {
     switch (record.kind) {
       case 'session-opened': {
         const { session: id, slot } = record;
-        const empty = { history: historyOf([]), rows: marksOf([]), sentRows: 0, request: null };
+        // Whose it is, nobody remembers: what it leaves is not kept.
+        const empty = { owner: null, history: historyOf([]), rows: marksOf([]), sentRows: 0, request: null };
         this.#sessions.set(id, { id, slot, ...empty });
         this.#nextSession = Math.max(this.#nextSession, id + 1);
         return;
@@ -100,12 +102,14 @@ export class HeadRecall {
     }
   }
 
-  #admit({ session: id, request, prompt, sampling, stopStrings, maxTokens, ignoreEnd }: RequestAdmitted): void {
+  #admit(record: RequestAdmitted): void {
+    const { session: id, request, prompt, sampling, stopStrings, maxTokens, ignoreEnd, adopted } = record;
     this.#nextRequest = Math.max(this.#nextRequest, request + 1);
     const session = present(this.#sessions.get(id), 'a request is admitted into an open session');
-    const began = { tokens: session.history.length, rows: session.rows.length };
+    const rows = adopted === undefined ? session.rows : marksOfRuns(adopted);
+    const began = { tokens: session.history.length, rows: rows.length };
     const history = appendTokens(session.history, prompt);
-    this.#sessions.set(id, { ...session, history, request });
+    this.#sessions.set(id, { ...session, history, rows, request });
     this.#requests.set(request, {
       kind: 'running',
       ...{ id: request, session: id, promptTokens: history.length, emitted: 0 },

@@ -16,6 +16,7 @@ import {
 } from './head-state.ts';
 import { followed, unchangedHead, type HeadStep, type LoadAddress } from './head-step.ts';
 import { IdMap } from './id-map.ts';
+import { noneKept } from './kept-prefixes.ts';
 import { endedRows, type HeadMemory } from './memory.ts';
 import { unknownPace } from './pace.ts';
 import { endRequest } from './requests.ts';
@@ -36,6 +37,7 @@ export function headOf(plan: Plan, vocabulary: Vocabulary, memory: HeadMemory): 
     slots,
     queue: [],
     sessions: IdMap.of(sessions),
+    kept: noneKept(plan.keptPrefixes),
     requests: IdMap.of(requests),
     outbox: [],
     framesInFlight: 0,
@@ -86,7 +88,8 @@ export function suspendedHead(head: HeadState): HeadState {
   for (const request of head.requests.values()) {
     requests.set(request.id, request.kind === 'running' ? { ...request, sampledBy: null } : request);
   }
-  return { ...head, sessions: IdMap.of(sessions), requests: IdMap.of(requests), outbox: [], framesInFlight: 0 };
+  const standing = { ...head, sessions: IdMap.of(sessions), requests: IdMap.of(requests) };
+  return { ...standing, kept: noneKept(head.kept.most), outbox: [], framesInFlight: 0 };
 }
 
 /** Rows whose draws have come home, and with them all rows before. */

@@ -21,6 +21,7 @@ import {
   changedRequest,
   changedSession,
   historyOf,
+  runsOf,
   shortenedHistory,
   shortenedMarks,
   type EndingRequest,
@@ -30,6 +31,7 @@ import {
 } from './head-state.ts';
 import { followed, repliedHead, unchangedHead, type HeadStep, type LoadAddress } from './head-step.ts';
 import { endedRows } from './memory.ts';
+import { adoption } from './prefix-reuse.ts';
 import { addPiece, emptyAssembly, remainingText } from './text-assembly.ts';
 
 export interface SubmitOrder extends Submission {
@@ -44,10 +46,10 @@ export function submit(head: HeadState, at: LoadAddress, order: SubmitOrder): He
   const fault = stalledRing(head, at) ?? submitFault(head, session, order);
   if (fault !== null) return refuse(head, order.call, fault);
   const request = head.nextRequest;
-  const reused = session.history.tokens.slice(0, session.rows.length);
+  const adopted = adoption(head, session, order.prompt);
   // Lists of its own: a step that the journal does not admit is never taken, and must not have grown those of before (J1).
   const history = historyOf([...session.history.tokens.slice(0, session.history.length), ...order.prompt]);
-  const rows = shortenedMarks(session.rows, session.rows.length);
+  const rows = adopted?.rows ?? shortenedMarks(session.rows, session.rows.length);
   const running: RunningRequest = {
     kind: 'running',
     id: request,
@@ -59,20 +61,24 @@ export function submit(head: HeadState, at: LoadAddress, order: SubmitOrder): He
     maxTokens: order.maxTokens,
     ignoreEnd: order.ignoreEnd,
     assembly: emptyAssembly,
-    began: { tokens: session.history.length, rows: session.rows.length },
+    began: { tokens: session.history.length, rows: rows.length },
     sampledBy: null,
     fedAgain: false,
   };
   const { slot } = session;
+  const reused = history.tokens.slice(0, rows.length);
+  const sentRows = adopted === null ? session.sentRows : rows.length;
   const { sampling, stopStrings, maxTokens, ignoreEnd, prompt } = order;
   return {
     head: {
       ...head,
       nextRequest: requestId(request + 1),
-      sessions: head.sessions.with(session.id, { ...session, history, rows, request }),
+      sessions: head.sessions.with(session.id, { ...session, history, rows, sentRows, request }),
       requests: head.requests.with(request, running),
+      kept: adopted?.kept ?? head.kept,
       outbox: [
         ...head.outbox,
+        ...(adopted?.items ?? []),
         {
           kind: 'begin',
           ...{ session: session.id, request, slot, reusedRows: reused.length, sampling },
@@ -85,6 +91,7 @@ export function submit(head: HeadState, at: LoadAddress, order: SubmitOrder): He
         kind: 'request-admitted',
         ...{ load: at.load, session: session.id, request },
         ...{ prompt, sampling, stopStrings, maxTokens, ignoreEnd },
+        ...(adopted === null ? {} : { adopted: runsOf(rows) }),
       },
     ],
     effects: [
@@ -179,6 +186,7 @@ const failedReasons: Readonly<Record<FailedWhy, FinishReason>> = {
  */
 export function failed(head: HeadState, at: LoadAddress, item: FailedItem): HeadStep {
   const request = head.requests.get(item.request);
+  if (request?.kind === 'ending' && item.why !== 'grammar-dead-end') return unchangedHead(rowsMissing(head, request));
   if (request?.kind !== 'running') return unchangedHead(head);
   const reason = failedReasons[item.why];
   // At a dead end every row has run, on every stage: only the draw came to nothing.
@@ -190,13 +198,26 @@ function cutBack(head: HeadState, { session: id, began, fedAgain }: RunningReque
   const session = head.sessions.get(id);
   if (session === undefined) return head;
   const history = shortenedHistory(session.history, began.tokens);
-  const rows = shortenedMarks(session.rows, began.rows);
+  // What it adopted is of its own prompt.
+  const heldRows = Math.min(began.rows, began.tokens);
+  const rows = shortenedMarks(session.rows, heldRows);
   // Where rows ran again, or still had to, stages may have dropped some of those, too.
-  const length = fedAgain || session.sentRows < began.rows ? 0 : began.rows;
+  const length = fedAgain || session.sentRows < heldRows ? 0 : heldRows;
   return {
     ...head,
     sessions: head.sessions.with(id, { ...session, history, rows, sentRows: length }),
     outbox: [...head.outbox, { kind: 'truncate', session: id, slot: session.slot, length }],
+  };
+}
+
+/** It was ended while its failure was on the way: what its session holds is not the same on every stage, and runs again. */
+function rowsMissing(head: HeadState, { session: id }: EndingRequest): HeadState {
+  const session = head.sessions.get(id);
+  if (session === undefined || session.request !== null) return head;
+  return {
+    ...head,
+    sessions: head.sessions.with(id, { ...session, sentRows: 0 }),
+    outbox: [...head.outbox, { kind: 'truncate', session: id, slot: session.slot, length: 0 }],
   };
 }
 

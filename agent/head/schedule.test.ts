@@ -7,6 +7,7 @@ import { limits } from '../../protocol/limits.ts';
 import { defaultSampling } from '../../protocol/sampling.ts';
 import { firstTurns, historyOf, marksOf, type HeadState, type SessionState } from './head-state.ts';
 import { IdMap } from './id-map.ts';
+import { noneKept } from './kept-prefixes.ts';
 import { observed, unknownPace, type Pace } from './pace.ts';
 import { schedule, type FrameDraft } from './schedule.ts';
 import { emptyAssembly } from './text-assembly.ts';
@@ -29,6 +30,7 @@ function headWith(sessions: readonly Session[], more: Partial<HeadState> = {}): 
     return {
       id: sessionId(index + 1),
       slot: slotIndex(index),
+      owner: null,
       history: historyOf(Array.from({ length: tokens }, (_, token) => tokenId(token))),
       rows: marksOf(Array<boolean>(sentRows).fill(false)),
       sentRows,
@@ -42,7 +44,7 @@ function headWith(sessions: readonly Session[], more: Partial<HeadState> = {}): 
     ...{ began: { tokens: 0, rows: 0 }, sampledBy: null, fedAgain: false },
   }));
   return {
-    ...{ contextTokens: 4096, decode: 'fast', slots: states.map(({ id }) => id), queue: [] },
+    ...{ contextTokens: 4096, decode: 'fast', slots: states.map(({ id }) => id), queue: [], kept: noneKept(0) },
     vocabulary: { size: 8, piece: () => new Uint8Array(0), endsGeneration: () => false },
     ...{ nextSession: sessionId(99), nextRequest: requestId(99) },
     sessions: IdMap.of(states.map((state) => [state.id, state])),

@@ -29,6 +29,7 @@ import {
   type TurnKind,
 } from './head-state.ts';
 import { chunkRows, chunkRowsBeside, grouping } from './pace.ts';
+import { roomMade } from './prefix-reuse.ts';
 
 /** `tokens`: one for each row of `items`, in order. */
 export interface FrameDraft {
@@ -76,8 +77,12 @@ export function schedule(head: HeadState): Scheduled {
     const waiting = waitingItems(current.outbox);
     const feeds = waiting.length < current.outbox.length ? [] : chooseFeeds(current);
     if (feeds.length === 0 && waiting.length === 0) break;
-    frames.push({ items: [...waiting, ...feeds.map(rowsItem)], tokens: feeds.flatMap(rowTokens) });
-    current = fed(current, feeds, waiting.length);
+    const room = roomMade(
+      current,
+      feeds.reduce((sum, { rowCount }) => sum + rowCount, 0),
+    );
+    frames.push({ items: [...waiting, ...room.items, ...feeds.map(rowsItem)], tokens: feeds.flatMap(rowTokens) });
+    current = changedHead(fed(current, feeds, waiting.length), { kept: room.kept });
   }
   return { head: current, frames };
 }

@@ -5,23 +5,26 @@ import { sessionId, slotIndex, type RequestId, type SessionId } from '../../prot
 import { limits } from '../../protocol/limits.ts';
 import type { CallId, CallReply } from '../calls.ts';
 import type { Effect } from '../effects.ts';
-import { historyOf, marksOf, type HeadState, type RequestState } from './head-state.ts';
+import { historyOf, marksOf, type HeadState, type QueuedCall, type RequestState } from './head-state.ts';
 import { followed, repliedHead, unchangedHead, type HeadStep, type LoadAddress } from './head-step.ts';
+import { leaseEnded } from './prefix-reuse.ts';
 import { endRequest, settle, stalledRing } from './requests.ts';
 
 /** Opens a session where a slot is free; else the call waits for one, if it will and the queue has room. */
 export function openSession(
   head: HeadState,
   at: LoadAddress,
-  { call, waits }: { readonly call: CallId; readonly waits: boolean },
+  { call, owner, waits }: QueuedCall & { readonly waits: boolean },
 ): HeadStep {
   // Who waits already comes first.
   const free = head.queue.length > 0 ? -1 : head.slots.indexOf(null);
   const stalled = stalledRing(head, at);
   if (stalled !== null) return repliedHead(head, call, { kind: 'refused', error: stalled });
-  if (free >= 0) return opened(head, at, { call, free });
+  if (free >= 0) return opened(head, at, { call, owner, free });
   const waiting = head.queue.length;
-  if (waits && waiting < limits.waitingSessions) return unchangedHead({ ...head, queue: [...head.queue, call] });
+  if (waits && waiting < limits.waitingSessions) {
+    return unchangedHead({ ...head, queue: [...head.queue, { call, owner }] });
+  }
   const retryAfterSeconds = limits.busyRetrySeconds;
   const error = new P4Error('RING_BUSY', { ring: at.ring, sessions: head.slots.length, waiting, retryAfterSeconds });
   return repliedHead(head, call, { kind: 'refused', error });
@@ -32,35 +35,35 @@ export function serveQueue(head: HeadState, at: LoadAddress, call: CallId): Head
   const free = head.slots.indexOf(null);
   const [first, ...queue] = head.queue;
   if (first === undefined || free < 0) return unchangedHead(head);
-  if (first !== call) return served(unchangedHead(head), at);
-  return served(opened({ ...head, queue }, at, { call, free }), at);
+  if (first.call !== call) return served(unchangedHead(head), at);
+  return served(opened({ ...head, queue }, at, { ...first, free }), at);
 }
 
 /** With who is to be served next, if a slot is free. */
 function served(step: HeadStep, at: LoadAddress): HeadStep {
-  const [call] = step.head.queue;
-  if (call === undefined || !step.head.slots.includes(null)) return step;
-  return { ...step, effects: [...step.effects, { kind: 'serve-queue', ...at, call }] };
+  const [next] = step.head.queue;
+  if (next === undefined || !step.head.slots.includes(null)) return step;
+  return { ...step, effects: [...step.effects, { kind: 'serve-queue', ...at, call: next.call }] };
 }
 
 /** Whoever waited for a session has gone, or was refused it. */
 export function leaveQueue(head: HeadState, at: LoadAddress, call: CallId): HeadStep {
-  if (!head.queue.includes(call)) return unchangedHead(head);
-  const left = { ...head, queue: head.queue.filter((waiting) => waiting !== call) };
+  const queue = head.queue.filter((waiting) => waiting.call !== call);
+  if (queue.length === head.queue.length) return unchangedHead(head);
   const error = new P4Error('CANCELLED', { by: 'its caller' });
-  return served(repliedHead(left, call, { kind: 'refused', error }), at);
+  return served(repliedHead({ ...head, queue }, call, { kind: 'refused', error }), at);
 }
 
 /** Nobody gets a session any more. */
 export function refuseQueue(head: HeadState, error: P4Error): HeadStep {
-  const replies = head.queue.map((call): Effect => ({ kind: 'reply', call, reply: { kind: 'refused', error } }));
+  const replies = head.queue.map(({ call }): Effect => ({ kind: 'reply', call, reply: { kind: 'refused', error } }));
   return { head: { ...head, queue: [] }, records: [], effects: replies };
 }
 
 function opened(
   head: HeadState,
   at: LoadAddress,
-  { call, free }: { readonly call: CallId; readonly free: number },
+  { call, owner, free }: QueuedCall & { readonly free: number },
 ): HeadStep {
   const session = head.nextSession;
   const slot = slotIndex(free);
@@ -72,6 +75,7 @@ function opened(
       sessions: head.sessions.with(session, {
         id: session,
         slot,
+        owner,
         history: historyOf([]),
         rows: marksOf([]),
         sentRows: 0,
@@ -100,18 +104,19 @@ export function resumeSession(
   return repliedHead(head, call, reply);
 }
 
-/** Ends the session's request, if one runs, and gives its slot to whoever waits; `close` frees the KV on its way round. */
+/** Ends the session's request, if one runs, and gives its slot to whoever waits; its KV is freed, or kept, on the way round. */
 export function closeSession(head: HeadState, at: LoadAddress, session: SessionId): HeadStep {
   const state = head.sessions.get(session);
   if (state === undefined) return unchangedHead(head);
   const ended = endSessionRequest(head, at, { request: state.request, reason: 'cancelled', detail: '' });
-  const { slot } = state;
+  const { kept, items } = leaseEnded(ended.head, state);
   const closed = followed(ended, {
     head: {
       ...ended.head,
-      slots: ended.head.slots.with(slot, null),
+      slots: ended.head.slots.with(state.slot, null),
       sessions: ended.head.sessions.without(session),
-      outbox: [...ended.head.outbox, { kind: 'close', session, slot }],
+      kept,
+      outbox: [...ended.head.outbox, ...items],
     },
     records: [{ kind: 'session-closed', load: at.load, session }],
     effects: [{ kind: 'end-lease', of: { ...at, session } }],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { admittedLoad, checksum, decodeRecord, encodeRecord, readRow, rowText, type Row } from './record-codec.ts';
-import { oneOfEach, sampleLoad, tokenEmitted } from './sample-records.ts';
+import { oneOfEach, requestAdmitted, sampleLoad, tokenEmitted } from './sample-records.ts';
 
 const place = { number: 5, load: 1, at: 1_700_000_000 };
 const written = (row: Row): unknown => JSON.parse(rowText(row));
@@ -14,7 +14,7 @@ function checkedRow(cells: unknown): Row | null {
 }
 
 test('a record of each kind comes back as it was, through its row and checksum', () => {
-  for (const record of oneOfEach()) {
+  for (const record of [...oneOfEach(), requestAdmitted(2, { adopted: [0, 3, 12] })]) {
     const row = checkedRow(written(encodeRecord(record, place)));
     assert.ok(row !== null, record.kind);
     assert.deepEqual(decodeRecord(row, sampleLoad), record);

@@ -21,7 +21,7 @@ import type { Journal } from '../journal/journal.ts';
 import type { Leases } from '../leases.ts';
 import { addressedRing, headMissing } from '../outcome.ts';
 import type { PendingCalls } from '../pending-calls.ts';
-import type { EventSender, RpcHandlers } from '../rpc/calls.ts';
+import type { Caller, EventSender, RpcHandlers } from '../rpc/calls.ts';
 import type { Stages } from '../stages.ts';
 import type { AgentState, LiveRing } from '../state.ts';
 import type { Pause, TranscriptEvent, Transcripts } from '../transcripts.ts';
@@ -40,7 +40,7 @@ export interface OuterServiceOptions {
 export function outerService(options: OuterServiceOptions): RpcHandlers['Outer'] {
   const { calls, dispatch } = options;
   return {
-    OpenSession: (request, _caller, stream) => openSession(options, request, stream),
+    OpenSession: (request, caller, stream) => openSession(options, { request, caller }, stream),
     Submit: (request) => submit(options, request),
     Gather: (request, _caller, stream) => gather(options, request, stream),
     Cancel: (request) =>
@@ -84,9 +84,10 @@ function fromJournal(
 /** The stream is the session's lease: when it ends, so does the session after its time to linger, unless another took it up. */
 async function openSession(
   { state, dispatch, calls, leases }: OuterServiceOptions,
-  request: messages.OpenSessionRequest,
+  { request, caller }: { readonly request: messages.OpenSessionRequest; readonly caller: Caller },
   stream: EventSender<messages.SessionOpened>,
 ): Promise<void> {
+  const owner = ownerOf(request, caller);
   const at = { ring: ringName(request.ring), generation: generation(request.generation) };
   let leave = (): void => undefined;
   const asked = calls.ask('session-opened', (call) => {
@@ -94,9 +95,9 @@ async function openSession(
       dispatch({ kind: 'resume-session', call, ...at, session: sessionId(request.session) });
       return;
     }
-    dispatch({ kind: 'open-session', call, ...at, waits: request.waits });
+    dispatch({ kind: 'open-session', call, ...at, owner, waits: request.waits });
     const ring = state().rings.get(at.ring);
-    const ahead = ring?.kind === 'live' ? (ring.head?.queue.indexOf(call) ?? -1) : -1;
+    const ahead = ring?.kind === 'live' ? (ring.head?.queue.findIndex((waiting) => waiting.call === call) ?? -1) : -1;
     if (ahead < 0) return;
     void stream.send({ session: 0, contextTokens: 0, ahead });
     leave = () => {
@@ -120,6 +121,16 @@ async function openSession(
   leases.expect({ load, session }, Math.min(request.lingerMs, limits.lingerMs), () => {
     dispatch({ kind: 'lease-expired', ring: at.ring, load, session });
   });
+}
+
+/** Rows are shared among the sessions of one certificate that gave the same key. */
+function ownerOf({ cacheKey }: messages.OpenSessionRequest, { role, name }: Caller): string | null {
+  const bytes = Buffer.byteLength(cacheKey);
+  if (bytes > limits.cacheKeyBytes) {
+    const expected = `at most ${limits.cacheKeyBytes}`;
+    throw new P4Error('INVALID_ARGUMENT', { what: 'cache key', found: `${bytes} bytes`, expected });
+  }
+  return cacheKey === '' ? null : JSON.stringify([role, name, cacheKey]);
 }
 
 async function submit(options: OuterServiceOptions, request: messages.SubmitRequest): Promise<messages.SubmitReply> {

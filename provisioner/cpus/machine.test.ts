@@ -13,7 +13,7 @@ const description: AgentDescription = {
 const node = (index: number, change: Partial<NodeStatus> = {}): NodeStatus => ({
   ...{ node: index, host: '', firstLayer: 0, lastLayer: 0, state: 'loaded', reason: '', pid: 1 },
   ...{ residentBytes: '0', cpuSeconds: 0, decodes: '0', prefilledRows: '0', decodedRows: '0', paddingRows: '0' },
-  ...{ computeSeconds: 0, kvCellsUsed: 0, threads: 1, cpus: '', ...change },
+  ...{ computeSeconds: 0, kvCellsUsed: 0, kvCellsKept: 0, threads: 1, cpus: '', ...change },
 });
 
 const answer = (host: string, change: Partial<AgentDescription>, ...nodes: readonly NodeStatus[]): AgentAnswer => ({

@@ -31,7 +31,7 @@ after(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-type Shape = Pick<MeasuredOrder, 'layers' | 'contextTokens' | 'sessions' | 'kv' | 'decode'>;
+type Shape = Pick<MeasuredOrder, 'layers' | 'contextTokens' | 'sessions' | 'keptPrefixes' | 'kv' | 'decode'>;
 
 async function compare(t: TestContext, path: string, shape: Shape): Promise<void> {
   const model = await openModel(path);
@@ -49,12 +49,12 @@ async function compare(t: TestContext, path: string, shape: Shape): Promise<void
   assert.ok(limitBytes >= worked.dataBytes && limitBytes <= worked.dataBytes + spareBytes, counted);
 }
 
-const small = { contextTokens: 512, sessions: 2 } as const;
+const small = { contextTokens: 512, sessions: 2, keptPrefixes: 8 } as const;
 
 test('the stories model: head, middle and tail hold what was estimated', async (t) => {
   await compare(t, storiesModel, { layers: { first: 0, last: 7 }, ...small });
   await compare(t, storiesModel, { layers: { first: 2, last: 5 }, ...small, decode: 'exact' });
-  const wide = { contextTokens: 512, sessions: 8, kv: { keys: 'f32', values: 'q8_0' } } as const;
+  const wide = { contextTokens: 512, sessions: 8, keptPrefixes: 0, kv: { keys: 'f32', values: 'q8_0' } } as const;
   await compare(t, storiesModel, { layers: { first: 4, last: 7 }, ...wide });
 });
 
@@ -67,7 +67,13 @@ for (const { threads, filled, name } of [
     const model = await openModel(storiesModel);
     const modelHash = await hashModel(model);
     const layers = { first: 4, last: 7 };
-    const order = { ...{ model, modelHash, layers, threads }, contextTokens: 256, sessions: 32, filled };
+    const order = {
+      ...{ model, modelHash, layers, threads },
+      contextTokens: 256,
+      sessions: 32,
+      keptPrefixes: 0,
+      filled,
+    };
     const memory = sliceMemory(model, planSlice(model, modelHash, layers));
     const plan = { ...order, kv: { keys: 'f16', values: 'f16' } } as const;
     const limitBytes = stageDataBytes(memory, { plan, threads });
@@ -88,7 +94,7 @@ for (const name of ['gemma3-dense', 'gpt-oss-moe', 'llama-moe'])
     const found = (await smallSubjects()).find((subject) => subject.name === name);
     const { path } = present(found, 'the model is there');
     await compare(t, path, { layers: { first: 0, last: 5 }, ...small });
-    await compare(t, path, { layers: { first: 6, last: 11 }, contextTokens: 64, sessions: 32 });
+    await compare(t, path, { layers: { first: 6, last: 11 }, contextTokens: 64, sessions: 32, keptPrefixes: 8 });
   });
 
 test('a model of 200 M parameters: head, middle and tail hold what was estimated', async (t) => {
@@ -96,7 +102,7 @@ test('a model of 200 M parameters: head, middle and tail hold what was estimated
   const { path } = model;
   try {
     await compare(t, path, { layers: { first: 0, last: 7 }, ...small });
-    await compare(t, path, { layers: { first: 4, last: 11 }, contextTokens: 320, sessions: 4 });
+    await compare(t, path, { layers: { first: 4, last: 11 }, contextTokens: 320, sessions: 4, keptPrefixes: 64 });
     await compare(t, path, { layers: { first: 12, last: 15 }, ...small });
   } finally {
     await model.remove();

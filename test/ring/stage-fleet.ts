@@ -200,6 +200,7 @@ async function planLoads(folder: string, cuts: readonly number[]): Promise<Stage
       modelLayers: model.layers,
       contextTokens: 192,
       sessions: 4,
+      keptPrefixes: 2,
       kv: { keys: 'f16', values: 'f16' },
       decode: 'fast',
       wire: 'f32',

@@ -12,7 +12,9 @@ import type { HostName } from '../../protocol/ids.ts';
 import type { AgentModel } from './agent-model.ts';
 import { DeadlineCheck } from './deadline-check.ts';
 import { checkJournal } from './journal-checks.ts';
+import { checkKept, KeptCheck } from './kept-check.ts';
 import { ShapeCheck } from './shape-check.ts';
+import type { ToyStage } from './toy-stage.ts';
 import { Violation } from './violation.ts';
 import type { World } from './world.ts';
 
@@ -28,6 +30,7 @@ export class Checks {
   #first: Error | null = null;
   readonly deadlines: DeadlineCheck;
   readonly #shapes = new ShapeCheck();
+  readonly #kept = new KeptCheck();
 
   constructor(world: World) {
     this.#world = world;
@@ -54,6 +57,7 @@ export class Checks {
     this.#generation(taken);
     this.#strangers(taken);
     this.#shapes.taken(taken);
+    this.#kept.taken(taken);
     this.deadlines.taken(taken);
     const { input, step } = taken;
     const ring = 'ring' in input ? step.state.rings.get(input.ring) : undefined;
@@ -133,10 +137,17 @@ export class Checks {
         if (!rings.some((ring) => ring.wanted === 'loaded' && ring.kept?.loadId === stage.order.load)) {
           throw new Violation('R2', `a stage of a load that does not stand lives on ${machine.host}`);
         }
-        if (stage.engine.usedSequences > 0) throw new Violation('leases', `stage ${stage.node} holds KV of nobody`);
+        this.#keptOnStage(stage);
       }
     }
     if (plan.sparesOthers) this.#othersWereSpared();
+  }
+
+  #keptOnStage(stage: ToyStage): void {
+    const { ring } = stage.order;
+    const host = this.#world.loadNamed(stage.order.load).plan.stages[0]?.host;
+    const live = host === undefined ? undefined : this.#world.machine(host).agent?.state.rings.get(ring);
+    if (live?.kind === 'live' && live.head !== null) checkKept(live.head, stage);
   }
 
   #atRest(host: HostName, name: LiveRing['ring']): void {

@@ -3,7 +3,14 @@
  * What it has read never changes and never has a gap (J8), whatever becomes of the fleet.
  */
 import type { CallReply } from '../../agent/calls.ts';
-import { generation, requestId, type LoadId, type RequestId, type SessionId } from '../../protocol/ids.ts';
+import {
+  generation,
+  requestId,
+  type LoadId,
+  type RequestId,
+  type SessionId,
+  type TokenId,
+} from '../../protocol/ids.ts';
 import type { AgentModel } from './agent-model.ts';
 import type { ClientScript, Reading } from './client-script.ts';
 import type { GatherNews } from './services-model.ts';
@@ -23,6 +30,10 @@ export class ClientModel {
   #session: SessionId | null = null;
   #reading: Reading | null = null;
   #next = 0;
+  /** Whether its session has had a request. */
+  #hasAsked = false;
+  /** What was said in its sessions so far. */
+  #told: TokenId[] = [];
   /** Counts its connections, so that news of a former one is told apart. */
   #connection = 0;
   #leave: () => void = () => undefined;
@@ -94,10 +105,12 @@ export class ClientModel {
     this.#letGo();
     this.doing = 'opening';
     this.#session = null;
+    this.#hasAsked = false;
     this.#load = kept.loadId;
     const at = this.#at;
+    const { owner } = this.#script;
     this.#ask(
-      (call) => ({ kind: 'open-session', call, ...at, waits: this.#world.random.oneIn(2) }),
+      (call) => ({ kind: 'open-session', call, ...at, owner, waits: this.#world.random.oneIn(2) }),
       (reply, agent) => {
         if (reply === 'gone' || agent === null || reply.kind !== 'session-opened') {
           this.#soon(() => {
@@ -209,13 +222,15 @@ export class ClientModel {
   }
 
   #submit(): void {
-    const submission = this.#script.prompts[this.#next];
+    const { prompts, renews } = this.#script;
+    const written = prompts[this.#next];
     const [load, session] = [this.#load, this.#session];
     this.#reading = null;
-    if (submission === undefined) {
+    if (written === undefined || (renews !== 'never' && this.#hasAsked)) {
       this.#close();
       return;
     }
+    const submission = renews === 'with-history' ? { ...written, prompt: [...this.#told, ...written.prompt] } : written;
     if (load === null || session === null) return;
     this.doing = 'submitting';
     const at = this.#at;
@@ -224,8 +239,11 @@ export class ClientModel {
       (call) => ({ kind: 'submit', call, ...at, session, ...submission }),
       (reply) => {
         if (connection !== this.#connection) return;
-        if (reply !== 'gone' && reply.kind === 'submitted') this.#begin(load, reply.request);
-        else if (reply !== 'gone' && reply.kind === 'refused') this.#refused(load, reply.error);
+        if (reply !== 'gone' && reply.kind === 'submitted') {
+          this.#hasAsked = true;
+          this.#told = [...submission.prompt];
+          this.#begin(load, reply.request);
+        } else if (reply !== 'gone' && reply.kind === 'refused') this.#refused(load, reply.error);
       },
     );
   }
@@ -247,6 +265,7 @@ export class ClientModel {
     const former = this.readings.find((reading) => reading.load === load && reading.request === request);
     const reading: Reading = former ?? { load, request, tokens: [], end: null };
     if (former === undefined) this.readings.push(reading);
+    if (this.#script.renews !== 'never' && this.#world.random.oneIn(5)) this.#cancel(reading);
     this.#gather(reading);
   }
 
@@ -287,6 +306,7 @@ export class ClientModel {
           throw new Violation('J8', `token ${news.index} is read where ${reading.tokens.length} is next`);
         }
         reading.tokens.push(news.token);
+        this.#told.push(news.token);
         this.#whim();
         return;
       case 'end':
@@ -302,15 +322,18 @@ export class ClientModel {
     const { random } = this.#world;
     const { disconnectOneIn, cancelOneIn } = this.#script;
     const reading = this.#reading;
-    const session = this.#session;
     if (disconnectOneIn > 0 && random.oneIn(disconnectOneIn)) this.#disconnect();
-    else if (cancelOneIn > 0 && random.oneIn(cancelOneIn) && reading !== null && session !== null) {
-      const at = this.#at;
-      this.#ask(
-        (call) => ({ kind: 'cancel', call, ...at, session, request: reading.request }),
-        () => undefined,
-      );
-    }
+    else if (cancelOneIn > 0 && random.oneIn(cancelOneIn) && reading !== null) this.#cancel(reading);
+  }
+
+  #cancel({ request }: Reading): void {
+    const session = this.#session;
+    if (session === null) return;
+    const at = this.#at;
+    this.#ask(
+      (call) => ({ kind: 'cancel', call, ...at, session, request }),
+      () => undefined,
+    );
   }
 
   #settle(reading: Reading): void {
@@ -345,7 +368,9 @@ export class ClientModel {
       (call) => ({ kind: 'close-session', call, ...at, session }),
       (reply) => {
         const isClosed = reply !== 'gone' && reply.kind === 'session-closed';
-        if (isClosed || this.doing !== 'closing' || tries === 0) this.#done();
+        const goesOn = this.doing === 'closing' && this.#next < this.#script.prompts.length;
+        if (isClosed && goesOn) this.#open();
+        else if (isClosed || this.doing !== 'closing' || tries === 0) this.#done();
         else
           this.#soon(() => {
             if (this.doing === 'closing') this.#close(tries - 1);

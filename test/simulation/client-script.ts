@@ -6,6 +6,10 @@ import type { LoadId, RequestId, TokenId } from '../../protocol/ids.ts';
 export interface ClientScript {
   readonly startMs: number;
   readonly prompts: readonly Submission[];
+  /** On whose behalf its sessions are opened; `null` for nobody's, who shares nothing. */
+  readonly owner: string | null;
+  /** Whether each prompt has a session of its own, and whether it then begins with all that was said before. */
+  readonly renews: 'never' | 'anew' | 'with-history';
   /** Once in so many tokens: its connection breaks, or it cancels; 0 is never. */
   readonly disconnectOneIn: number;
   readonly cancelOneIn: number;

@@ -7,7 +7,7 @@ import type { LoadId, RequestId, SessionId, TokenId } from '../../protocol/ids.t
 import { addPiece, emptyAssembly } from '../../agent/head/text-assembly.ts';
 import type { HostModel } from './host-model.ts';
 import { toyVocabulary } from './stages-model.ts';
-import { endToken, ToyTwin } from './toy-model.ts';
+import { brokenGrammar, endToken, ToyTwin } from './toy-model.ts';
 import { Violation } from './violation.ts';
 import type { World } from './world.ts';
 
@@ -49,7 +49,7 @@ function requestsOf(records: readonly JournalRecord[]): ReadonlyMap<RequestId, R
     if (record.kind === 'session-opened') sessions.set(record.session, { history: [], rows: 0 });
     if (record.kind === 'request-admitted') {
       const session = sessions.get(record.session) ?? { history: [], rows: 0 };
-      const before = { history: [...session.history], rows: session.rows };
+      const before = { history: [...session.history], rows: session.rows + adoptedRows(record) };
       session.history.push(...record.prompt);
       requests.set(record.request, { admitted: record, before, tokens: [], ended: null, settled: null });
     }
@@ -80,11 +80,20 @@ function requestsOf(records: readonly JournalRecord[]): ReadonlyMap<RequestId, R
   return requests;
 }
 
+const adoptedRows = ({ adopted = [] }: RequestAdmitted): number => adopted.reduce((sum, length) => sum + length, 0);
+
+/** No stage can draw for it. */
+const isBroken = ({ sampling }: RequestAdmitted): boolean => sampling.grammar === brokenGrammar;
+
 /** X3, R3: token for token what is drawn where nothing is ever lost. */
 function checkText(
   { admitted, before, tokens, ended }: Request,
   { stages, contextTokens, where }: { readonly stages: number; readonly contextTokens: number; readonly where: string },
 ): void {
+  if (isBroken(admitted)) {
+    if (tokens.length > 0) throw new Violation('S3', `${where} drew without a sampler`);
+    return;
+  }
   const prompt = [...before.history, ...admitted.prompt];
   const twin = new ToyTwin(stages, prompt, admitted.sampling);
   let assembly = emptyAssembly;
@@ -111,6 +120,13 @@ function checkText(
 function checkEnd({ admitted, before, tokens, ended }: Request, where: string): void {
   if (ended === null) return;
   const promptTokens = before.history.length + admitted.prompt.length;
+  if (ended.reason === 'refused') {
+    // Cut back to what the session held; what it had adopted was for this prompt.
+    const held = before.history.length;
+    if (ended.heldTokens !== held || ended.heldRows !== Math.min(before.rows, held))
+      throw new Violation('S2', `${where} was refused and left ${JSON.stringify(ended)}`);
+    return;
+  }
   const isRight =
     ended.promptTokens === promptTokens &&
     ended.reused === before.rows &&
@@ -122,7 +138,7 @@ function checkEnd({ admitted, before, tokens, ended }: Request, where: string): 
 
 /** S2, S3: every request is settled once, and every stage ran what an undisturbed one would have. */
 function checkSettlement(
-  { ended, settled }: Request,
+  { admitted, ended, settled }: Request,
   { stages, isEnded, where }: { readonly stages: number; readonly isEnded: boolean; readonly where: string },
 ): void {
   if (ended === null || settled === null)
@@ -135,6 +151,8 @@ function checkSettlement(
       `${where} has receipts of ${receipts.map(({ node }) => node).join(', ')}, of ${stages} stages`,
     );
   }
+  // The tail drops its rows, the others run them.
+  if (isBroken(admitted)) return;
   const rows = ended.heldRows;
   const prefilled = Math.max(0, Math.min(rows, ended.promptTokens) - ended.reused);
   const decoded = Math.max(0, rows - ended.promptTokens);

@@ -250,7 +250,14 @@ export class LoaderWorld {
         return;
       }
       const known = node === 0 ? vocabulary : null;
-      this.#give(host, { kind: 'stage-loaded', ...at, pid: incarnation, vocabulary: known, atMs: 0 });
+      this.#give(host, {
+        kind: 'stage-loaded',
+        ...at,
+        pid: incarnation,
+        vocabulary: known,
+        keepsPrefixes: true,
+        atMs: 0,
+      });
     });
   }
 

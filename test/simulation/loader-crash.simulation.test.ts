@@ -24,7 +24,14 @@ const [one, two, three] = [hostName('one'), hostName('two'), hostName('three')];
 const planDigest = 'a'.repeat(64);
 
 const plan: Plan = {
-  ...{ ring: ringName('tale'), model: 'toy.gguf', modelOn: 'operator', contextTokens: 64, sessions: 2 },
+  ...{
+    ring: ringName('tale'),
+    model: 'toy.gguf',
+    modelOn: 'operator',
+    contextTokens: 64,
+    sessions: 2,
+    keptPrefixes: 1,
+  },
   ...{ kv: { keys: 'f16', values: 'f16' }, decode: 'fast', wire: 'f32', deadlineSeconds: 60 },
   stages: [one, one, two, three].map((host, index) => ({
     ...{ index: nodeIndex(index), host, layers: { first: index, last: index } },

@@ -1,5 +1,6 @@
 /** The guards that recovery rests on, by name, and how each is taken away in the built files. */
 import { deadlineMutations } from './deadline-mutations.ts';
+import { keptMutations } from './kept-mutations.ts';
 import type { Mutation } from './mutation.ts';
 
 const stepLink = 'agent/step-link.js';
@@ -318,6 +319,7 @@ export const mutations: readonly Mutation[] = [
     guard: 'sameTerms(former, terms)',
     instead: 'true',
   },
+  ...keptMutations,
   // Leases
   {
     name: 'leases of a restart run out',

@@ -6,6 +6,8 @@ import { Violation } from './violation.ts';
 export class ShapeCheck {
   /** By load, session and position: whether the row had a frame of its own. */
   readonly #first = new Map<string, boolean>();
+  /** By load and index: the session whose rows are kept there. */
+  readonly #kept = new Map<string, number>();
 
   taken({ step }: TakenStep): void {
     for (const effect of step.effects) {
@@ -19,6 +21,13 @@ export class ShapeCheck {
   #frame({ load, items }: Extract<Effect, { kind: 'send-frame' }>): void {
     const rows = items.reduce((sum, item) => sum + (item.kind === 'rows' ? item.rowCount : 0), 0);
     for (const item of items) {
+      if (item.kind === 'keep') this.#kept.set(`${load}.${item.kept}`, item.session);
+      if (item.kind === 'adopt') {
+        const former = this.#kept.get(`${load}.${item.kept}`) ?? 0;
+        for (let at = 0; at < item.length; at++) {
+          this.#first.set(`${load}.${item.session}.${at}`, this.#first.get(`${load}.${former}.${at}`) ?? false);
+        }
+      }
       if (item.kind !== 'rows') continue;
       for (let at = item.firstPosition; at < item.firstPosition + item.rowCount; at++) {
         const key = `${load}.${item.session}.${at}`;

@@ -141,7 +141,8 @@ export class StagesModel {
     const { incarnation } = stage;
     const vocabulary = node === 0 ? toyVocabulary : null;
     const atMs = this.#outside.nowMs();
-    this.#tell({ kind: 'stage-loaded', ring, load, node, incarnation, pid: incarnation, vocabulary, atMs });
+    const loaded = { incarnation, pid: incarnation, vocabulary, keepsPrefixes: true, atMs };
+    this.#tell({ kind: 'stage-loaded', ring, load, node, ...loaded });
   }
 
   #lost(running: Running, error: P4Error): void {

@@ -40,6 +40,7 @@ export const planOver = (hosts: readonly HostName[], sessions = 4): Plan => ({
   modelOn: 'operator',
   contextTokens: 64,
   sessions,
+  keptPrefixes: 3,
   kv: { keys: 'f16', values: 'f16' },
   decode: 'fast',
   wire: 'f32',
@@ -168,6 +169,7 @@ export function stageUp(agent: ToyAgent, index: number, atMs = 0): void {
     incarnation,
     pid: 1,
     vocabulary: node === 0 ? vocabulary : null,
+    keepsPrefixes: true,
     atMs,
   });
 }
@@ -186,8 +188,8 @@ export function makeReady(agent: ToyAgent): ToyAgent {
   return agent;
 }
 
-export const open = (agent: ToyAgent, id: number): ToyAgent =>
-  agent.dispatch({ kind: 'open-session', call: call(id), ring, generation: right, waits: false });
+export const open = (agent: ToyAgent, id: number, owner: string | null = null): ToyAgent =>
+  agent.dispatch({ kind: 'open-session', call: call(id), ring, generation: right, owner, waits: false });
 
 interface Ask {
   readonly session: number;

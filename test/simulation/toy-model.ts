@@ -4,11 +4,12 @@
  * on the hash, on the step and on all tokens that its sampler was given, and on which of them were drawn (X3).
  */
 import { assert, present } from '../../protocol/assert.ts';
+import { P4Error } from '../../protocol/errors.ts';
 import type { HiddenState } from '../../protocol/hidden-state.ts';
 import type { SlotIndex, TokenId } from '../../protocol/ids.ts';
 import { tokenId } from '../../protocol/ids.ts';
 import type { Sampling } from '../../protocol/sampling.ts';
-import type { DecodeBatch, DecodeOutcome } from '../../stage/engine.ts';
+import type { DecodeBatch, DecodeOutcome, SequenceCopy } from '../../stage/engine.ts';
 import type { CoreEngine } from '../../stage/stage-core.ts';
 import type { RequestSampler } from '../../stage/tail-sampling.ts';
 import { Violation } from './violation.ts';
@@ -31,7 +32,9 @@ function mixed(hash: number, value: number): number {
 export interface ToyEngineOptions {
   readonly isFirst: boolean;
   readonly isFinal: boolean;
-  readonly sessions: number;
+  /** Of sessions and kept prefixes. */
+  readonly sequences: number;
+  readonly cells: number;
   readonly isExact: boolean;
 }
 
@@ -43,20 +46,24 @@ export class ToyEngine implements CoreEngine {
   readonly reservedSequence: number;
   readonly vocabulary = { size: vocabularySize };
   readonly #isExact: boolean;
+  readonly #cells: number;
   /** By sequence: the hash behind each row. */
   readonly #rows = new Map<number, number[]>();
   /** Rows that have to run in a certain shape (R3): by slot and position, whether alone. */
   readonly #shapes = new Map<number, Map<number, boolean>>();
 
-  constructor({ isFirst, isFinal, sessions, isExact }: ToyEngineOptions) {
+  constructor({ isFirst, isFinal, sequences, cells, isExact }: ToyEngineOptions) {
     this.takesTokens = isFirst;
     this.isFinal = isFinal;
-    this.reservedSequence = sessions;
+    this.reservedSequence = sequences;
+    this.#cells = cells;
     this.#isExact = isExact;
   }
 
-  get usedSequences(): number {
-    return [...this.#rows.values()].filter((rows) => rows.length > 0).length;
+  /** Of sequences that have any. */
+  get rowsBySequence(): ReadonlyMap<number, number> {
+    const lengths = [...this.#rows].map(([sequence, rows]) => [sequence, rows.length] as const);
+    return new Map(lengths.filter(([, length]) => length > 0));
   }
 
   /** Rows that are computed again have the shape of before: it is looked at when they run. */
@@ -87,6 +94,7 @@ export class ToyEngine implements CoreEngine {
       this.#rows.set(sequence, kept);
       hashes.push(hash);
     }
+    this.#requireRoom();
     if (!this.isFinal) return { kind: 'hidden', hidden: Float32Array.from(hashes), paddingRows: 0 };
     const drawn = hashes.flatMap((hash, row) => (outputs[row] === 0 ? [] : [{ row, logits: Float32Array.of(hash) }]));
     return { kind: 'logits', rows: drawn, paddingRows: 0 };
@@ -105,6 +113,26 @@ export class ToyEngine implements CoreEngine {
   truncateSequence(sequence: number, length: number): void {
     this.#rows.get(sequence)?.splice(length);
   }
+
+  copySequence({ source, target, from, to }: SequenceCopy): void {
+    const rows = this.#rows.get(source) ?? [];
+    assert(from === 0 && to <= rows.length, 'a beginning is copied');
+    this.#rows.set(target, rows.slice(0, to));
+    this.#requireRoom();
+  }
+
+  renameSequence(from: number, to: number): void {
+    assert((this.#rows.get(to)?.length ?? 0) === 0, 'the other sequence has no rows');
+    this.#rows.set(to, this.#rows.get(from) ?? []);
+    this.removeSequence(from);
+  }
+
+  /** Every session has the cells that it was promised. The probe's row lies in one of the stage's own. */
+  #requireRoom(): void {
+    let used = 0;
+    for (const [sequence, { length }] of this.#rows) if (sequence !== this.reservedSequence) used += length;
+    if (used > this.#cells) throw new Violation('cells', `${used} rows in ${this.#cells} cells`);
+  }
 }
 
 /** One value of each row. */
@@ -113,6 +141,9 @@ function hashesOf(hidden: HiddenState): number[] {
   return [...hidden];
 }
 
+/** A grammar that no sampler takes. */
+export const brokenGrammar = 'root ::= missing';
+
 /** A grammar that some draws end in a dead end of. */
 export const narrowGrammar = 'root ::= "narrow"';
 
@@ -120,7 +151,9 @@ export class ToySampler implements RequestSampler {
   readonly #sampling: Sampling;
   #heard = seedHash;
 
+  /** @throws SAMPLER_GRAMMAR */
   constructor(sampling: Sampling) {
+    if (sampling.grammar === brokenGrammar) throw new P4Error('SAMPLER_GRAMMAR', {});
     this.#sampling = sampling;
   }
 

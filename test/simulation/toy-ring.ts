@@ -5,11 +5,12 @@
  * later token. The draw is a function of the last stage's hash.
  */
 import { assert, present } from '../../protocol/assert.ts';
-import type { BeginItem, EndItem, HopItem, Receipt, RowsItem, RowsPhase } from '../../protocol/hop-items.ts';
+import type { AdoptItem, BeginItem, EndItem, HopItem, Receipt, RowsItem, RowsPhase } from '../../protocol/hop-items.ts';
 import {
   nodeIndex,
   tokenId,
   type Generation,
+  type KeptIndex,
   type RequestId,
   type SlotIndex,
   type TokenId,
@@ -30,7 +31,9 @@ export class ToyRing {
   readonly #stages: number;
   readonly #generation: Generation;
   readonly #leases = new Map<SlotIndex, Lease>();
+  readonly #kept = new Map<KeptIndex, Lease>();
   readonly #receipts = new Map<RequestId, Counts>();
+  readonly adoptions: AdoptItem[] = [];
 
   constructor(stages: number, generation: Generation) {
     this.#stages = stages;
@@ -39,6 +42,11 @@ export class ToyRing {
 
   get openLeases(): number {
     return this.#leases.size;
+  }
+
+  /** Rows of each kept prefix, by index. */
+  get keptRows(): readonly (readonly [KeptIndex, number])[] {
+    return [...this.#kept].map(([index, { length }]) => [index, length] as const).sort(([one], [other]) => one - other);
   }
 
   /** What comes back to the head for one frame. */
@@ -61,6 +69,19 @@ export class ToyRing {
       case 'close':
         assert(this.#leases.delete(item.slot), 'only a leased slot is closed');
         return item;
+      case 'keep': {
+        const lease = present(this.#leases.get(item.slot), 'only a leased slot is kept');
+        assert(!this.#kept.has(item.kept) && lease.length === item.length, 'all of a lease is kept, in a free place');
+        this.#kept.set(item.kept, lease);
+        this.#leases.delete(item.slot);
+        return item;
+      }
+      case 'adopt':
+        this.#adopt(item);
+        return item;
+      case 'drop':
+        assert(this.#kept.delete(item.kept), 'only a kept prefix is dropped');
+        return item;
       case 'begin':
         this.#begin(item);
         return item;
@@ -77,6 +98,15 @@ export class ToyRing {
       case 'probe':
         return item;
     }
+  }
+
+  #adopt(item: AdoptItem): void {
+    const { slot, kept, length, takes } = item;
+    const prefix = present(this.#kept.get(kept), 'a kept prefix is adopted');
+    assert(this.#leases.get(slot)?.length === 0 && prefix.length >= length, 'by an empty session, as far as it goes');
+    this.#leases.set(slot, prefix.slice(0, length));
+    if (takes) this.#kept.delete(kept);
+    this.adoptions.push(item);
   }
 
   #begin({ request, reusedRows, slot, ran }: BeginItem): void {

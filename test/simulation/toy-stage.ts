@@ -53,16 +53,20 @@ export class ToyStage {
     this.order = order;
     this.incarnation = incarnation;
     this.#outside = outside;
-    const { ring, node, stages, contextTokens, sessions, decode, generation } = order.stage;
+    const { ring, node, stages, contextTokens, sessions, keptPrefixes, decode, generation } = order.stage;
     this.generation = parsedGeneration(generation);
     this.engine = new ToyEngine({
       isFirst: node === 0,
       isFinal: node === stages - 1,
-      sessions,
+      sequences: sessions + keptPrefixes,
+      cells: contextTokens * sessions,
       isExact: decode === 'exact',
     });
     this.#core = new StageCore({
-      identity: { ring, node: order.node, stages, generation: this.generation, sessions, contextTokens },
+      identity: {
+        ...{ ring, node: order.node, stages, generation: this.generation },
+        ...{ sessions, keptPrefixes, contextTokens },
+      },
       engine: this.engine,
       openSampler: (sampling) => new ToySampler(sampling),
       counters: new StageCounters(),

@@ -1,12 +1,12 @@
 /** What a world is made of and what will befall it, chosen by its seed before anything runs. */
-import { hostName, nodeIndex, ringName, tokenId, type HostName } from '../../protocol/ids.ts';
+import { hostName, nodeIndex, ringName, tokenId, type HostName, type TokenId } from '../../protocol/ids.ts';
 import type { Plan } from '../../protocol/plan.ts';
 import { defaultSampling } from '../../protocol/sampling.ts';
 import type { Submission } from '../../agent/inputs.ts';
 import type { ClientScript } from './client-script.ts';
 import type { OperatorScript } from './ring-model.ts';
 import type { SeededRandom } from './seeded-random.ts';
-import { narrowGrammar, vocabularySize } from './toy-model.ts';
+import { brokenGrammar, narrowGrammar, vocabularySize } from './toy-model.ts';
 
 export const faultKinds = [
   ...(['stage-killed', 'stage-stopped', 'stage-strange', 'loads-fail', 'load-hangs'] as const),
@@ -117,6 +117,7 @@ function ringPlan(random: SeededRandom, { name, hosts, faults, faultsEndMs, isSp
     modelOn: 'operator',
     contextTokens: random.pick([48, 128, 256]),
     sessions: random.between(1, 4),
+    keptPrefixes: random.pick([0, 1, 2, 8]),
     kv: { keys: 'f16', values: 'f16' },
     decode: random.oneIn(3) ? 'exact' : 'fast',
     wire: 'f32',
@@ -138,24 +139,39 @@ function ringPlan(random: SeededRandom, { name, hosts, faults, faultsEndMs, isSp
     loadsAnew: random.oneIn(2),
     movesAgents: random.oneIn(2),
   };
-  const clients = Array.from({ length: random.between(1, 4) }, () => clientScript(random, faultsEndMs));
+  const beginnings = Array.from({ length: random.between(1, 2) }, () => tokens(random, random.between(10, 70)));
+  const clients = Array.from({ length: random.between(1, 6) }, () => clientScript(random, { faultsEndMs, beginnings }));
   return { plan, operator, clients };
 }
 
-const clientScript = (random: SeededRandom, faultsEndMs: number): ClientScript => ({
+interface ClientOptions {
+  readonly faultsEndMs: number;
+  /** Many a prompt begins with one of these. */
+  readonly beginnings: readonly (readonly TokenId[])[];
+}
+
+const clientScript = (random: SeededRandom, { faultsEndMs, beginnings }: ClientOptions): ClientScript => ({
   startMs: random.between(200, faultsEndMs),
-  prompts: Array.from({ length: random.between(1, 3) }, () => submission(random)),
+  prompts: Array.from({ length: random.between(1, 4) }, () => submission(random, beginnings)),
+  owner: random.oneIn(6) ? null : random.pick(['ann', 'ann', 'bob']),
+  renews: random.pick(['never', 'anew', 'with-history']),
   disconnectOneIn: random.pick([0, 0, 8, 20]),
   cancelOneIn: random.pick([0, 0, 10]),
   abandons: random.oneIn(12),
 });
 
-const submission = (random: SeededRandom): Submission => ({
-  prompt: Array.from(
-    { length: random.pick([random.between(0, 2), random.between(3, 20), random.between(60, 90)]) },
-    () => tokenId(1 + random.below(vocabularySize - 1)),
-  ),
-  sampling: { ...defaultSampling, seed: random.below(1000), grammar: random.oneIn(10) ? narrowGrammar : null },
+const tokens = (random: SeededRandom, length: number): readonly TokenId[] =>
+  Array.from({ length }, () => tokenId(1 + random.below(vocabularySize - 1)));
+
+const grammar = (random: SeededRandom): string | null =>
+  random.oneIn(10) ? narrowGrammar : random.oneIn(10) ? brokenGrammar : null;
+
+const submission = (random: SeededRandom, beginnings: ClientOptions['beginnings']): Submission => ({
+  prompt: [
+    ...(random.oneIn(2) ? random.pick(beginnings) : []),
+    ...tokens(random, random.pick([random.between(0, 2), random.between(3, 20), random.between(60, 90)])),
+  ],
+  sampling: { ...defaultSampling, seed: random.below(1000), grammar: grammar(random) },
   stopStrings: random.oneIn(6) ? [String.fromCodePoint(0x61 + random.below(26))] : [],
   maxTokens: random.pick([1, 3, random.between(4, 12), random.between(20, 60)]),
   ignoreEnd: random.oneIn(2),

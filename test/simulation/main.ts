@@ -2,7 +2,8 @@
  * `npm run simulate -- --seeds 20000`: seeded worlds, one after another, until one breaks a rule. A failing seed is printed
  * with the command that runs it again, traced. `--all` goes on after a failure.
  *
- * `npm run simulate -- --mutations`: takes away one guard after another, and says how many seeds miss it.
+ * `npm run simulate -- --mutations`: takes away one guard after another, and says how many seeds miss it. `--only kept`: those
+ * with this word in their names.
  */
 import { parseArgs } from 'node:util';
 import { reportMutations } from './mutation-report.ts';
@@ -15,13 +16,14 @@ const { values } = parseArgs({
     trace: { type: 'boolean', default: false },
     all: { type: 'boolean', default: false },
     mutations: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
   },
 });
 const write = (line: string): void => void process.stdout.write(`${line}\n`);
 const from = Number(values.from);
 
 process.exitCode = values.mutations
-  ? reportMutations({ from, count: Number(values.seeds ?? 1500) }, write)
+  ? reportMutations({ from, count: Number(values.seeds ?? 1500), only: values.only }, write)
   : simulate(Number(values.seeds ?? 1000));
 
 function simulate(count: number): number {

@@ -78,6 +78,13 @@ export const ringMetrics = {
     appears: 'head',
     elsewhere: { vllm: 'vllm:prefix_cache_hits_total' },
   },
+  p4_ring_adopted_tokens_total: {
+    type: 'counter',
+    unit: 'tokens',
+    labels: ['ring'],
+    help: 'Prompt tokens that requests took over from ended sessions, instead of having them run.',
+    appears: 'head',
+  },
   p4_ring_generated_tokens_total: {
     type: 'counter',
     unit: 'tokens',

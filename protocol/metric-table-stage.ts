@@ -95,6 +95,13 @@ export const stageMetrics = {
     appears: 'stage',
     elsewhere: { vllm: 'vllm:kv_cache_usage_perc', llamaServer: 'llamacpp:kv_cache_tokens' },
   },
+  p4_stage_kv_cells_kept: {
+    type: 'gauge',
+    unit: 'cells',
+    labels: ['ring', 'stage'],
+    help: 'KV cells with what ended sessions left for prompts that begin alike; those that an open session shares count twice.',
+    appears: 'stage',
+  },
   p4_stage_kv_cells_limit: {
     type: 'gauge',
     unit: 'cells',

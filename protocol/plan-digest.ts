@@ -1,7 +1,7 @@
 /** The digest that tells one plan from another (G2, G6). */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from './canonical-json.ts';
-import type { Plan } from './plan.ts';
+import { defaultKeptPrefixes, type Plan } from './plan.ts';
 
 /**
  * 64 hexadecimal digits: sha256 over the canonical JSON of the plan after defaults.
@@ -15,7 +15,7 @@ export function planDigest(plan: Plan): string {
     model: plan.modelOn === 'hosts' ? { path: plan.model, on: plan.modelOn } : plan.model,
     contextTokens: plan.contextTokens,
     sessions: plan.sessions,
-    keptPrefixes: plan.keptPrefixes,
+    ...(plan.keptPrefixes === defaultKeptPrefixes(plan.sessions) ? {} : { keptPrefixes: plan.keptPrefixes }),
     kv: { keys: plan.kv.keys, values: plan.kv.values },
     decode: plan.decode,
     ...(plan.wire === 'f32' ? {} : { wire: plan.wire }),

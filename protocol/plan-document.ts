@@ -15,6 +15,7 @@ import { limits } from './limits.ts';
 import { itemsOf, memberOf } from './plain-value.ts';
 import { checkPlanFile, type PlanFile, type StageFile } from './plan-schema.ts';
 import {
+  defaultKeptPrefixes,
   layerCount,
   layersText,
   type Device,
@@ -97,7 +98,7 @@ function planOf(file: PlanFile): Plan {
       : { model: file.model.path, modelOn: file.model.on }),
     contextTokens: file.context,
     sessions: file.sessions,
-    keptPrefixes: file.reuse ?? Math.min(limits.defaultKeptPrefixes, limits.sessions - file.sessions),
+    keptPrefixes: file.reuse ?? defaultKeptPrefixes(file.sessions),
     kv: { keys: file.kv?.keys ?? 'f16', values: file.kv?.values ?? 'f16' },
     decode: file.decode ?? 'fast',
     wire: file.wire ?? 'f32',

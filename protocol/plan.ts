@@ -5,6 +5,7 @@
  */
 import type { HostName, NodeIndex, RingName } from './ids.ts';
 import type { CpuRange } from './inventory.ts';
+import { limits } from './limits.ts';
 
 export interface Plan {
   readonly ring: RingName;
@@ -58,6 +59,10 @@ export interface LayerRange {
 /** `gpu`: the GPU's index on its host, and how many of the slice's layers it holds. */
 export type Device =
   { readonly kind: 'cpu' } | { readonly kind: 'gpu'; readonly index: number; readonly layers: number };
+
+/** Of a plan that does not say: as many as there are sequences for, beside those of its sessions. */
+export const defaultKeptPrefixes = (sessions: number): number =>
+  Math.min(limits.defaultKeptPrefixes, limits.sessions - sessions);
 
 /** Types of the KV cache, by their ggml names. */
 export const kvTypes = ['f32', 'f16', 'bf16', 'q8_0', 'q5_1', 'q5_0', 'q4_1', 'q4_0'] as const;

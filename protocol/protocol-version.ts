@@ -2,7 +2,7 @@
 import { P4Error } from './errors.ts';
 
 /** Another major version is refused; a minor one adds what the other side may ignore. */
-export const protocolVersion = { major: 3, minor: 0 } as const;
+export const protocolVersion = { major: 4, minor: 0 } as const;
 
 export const protocolVersionText = `${protocolVersion.major}.${protocolVersion.minor}`;
 

@@ -9,7 +9,7 @@ import type { ErrorCode, ErrorFacts } from './errors.ts';
 import type { NodeIndex, RingName, SliceId, TokenId } from './ids.ts';
 import type { DecodeMode, Device, KvType, LayerRange, StageConfinement, WireType } from './plan.ts';
 
-export const stageProtocolVersion = 3;
+export const stageProtocolVersion = 4;
 
 export const controlSocketName = 'control.sock';
 export const dataSocketName = 'data.sock';

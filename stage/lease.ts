@@ -71,7 +71,8 @@ export class LeaseTable {
   adopt({ session, slot, kept, length, takes }: AdoptItem): void {
     const lease = this.held(session, slot);
     if (lease.length > 0) throw contradiction('adopt', 'a session with rows', { session, slot });
-    if ((this.#kept[kept] ?? 0) < length) throw contradiction('adopt', 'a prefix without these rows', { kept, length });
+    const rows = this.#kept[kept] ?? null;
+    if (rows === null || rows < length) throw contradiction('adopt', 'a prefix without these rows', { kept, length });
     lease.length = length;
     if (takes) this.#kept[kept] = null;
   }

@@ -7,7 +7,7 @@ import type { FinishReason } from '../../protocol/finish.ts';
 import type { LoadId, NodeIndex, RequestId, RingName } from '../../protocol/ids.ts';
 import type { HopItem } from '../../protocol/hop-items.ts';
 import { metricTable } from '../../protocol/metric-table.ts';
-import type { RequestEnded } from '../records.ts';
+import type { RequestAdmitted, RequestEnded } from '../records.ts';
 import { DurationCounts } from './duration-counts.ts';
 import { ReceivingMeter, SendingMeter, type EdgeEnds } from './link-meter.ts';
 
@@ -31,6 +31,7 @@ export class RingMeter {
   readonly load: LoadId;
   promptTokens = 0;
   reusedTokens = 0;
+  adoptedTokens = 0;
   generatedTokens = 0;
   admitted = 0;
   settled = 0;
@@ -64,10 +65,11 @@ export class RingMeter {
     this.#beganMs = this.#countedMs = nowMs;
   }
 
-  requestAdmitted(request: RequestId, nowMs: number): void {
+  requestAdmitted({ request, adopted = [] }: Pick<RequestAdmitted, 'request' | 'adopted'>, nowMs: number): void {
     this.#count(nowMs);
     this.#running += 1;
     this.admitted += 1;
+    this.adoptedTokens += adopted.reduce((sum, length) => sum + length, 0);
     this.#clocks.set(request, { admittedMs: nowMs, fedMs: 0, tokenMs: 0 });
   }
 

@@ -21,7 +21,7 @@ const rows = (phase: RowsItem['phase'], rowCount: number): RowsItem => ({
 suite('a ring’s meter', () => {
   test('times a request from its admission: queue, first token, tokens between, end', () => {
     const meter = newMeter();
-    meter.requestAdmitted(request, 2000);
+    meter.requestAdmitted({ request }, 2000);
     assert.equal(meter.unfed, 1);
     meter.fed([rows('prefill', 5)], 2100);
     meter.fed([rows('prefill', 2)], 2200);
@@ -43,10 +43,17 @@ suite('a ring’s meter', () => {
     assert.deepEqual(meter.activity(9000), { activeSeconds: 1, requestSeconds: 1 });
   });
 
+  test('counts what requests take over from ended sessions', () => {
+    const meter = newMeter();
+    meter.requestAdmitted({ request, adopted: [0, 1, 16] }, 2000);
+    meter.requestAdmitted({ request: requestId(6) }, 2000);
+    assert.equal(meter.adoptedTokens, 17);
+  });
+
   test('counts time once for the ring and once for each request in it', () => {
     const meter = newMeter();
-    meter.requestAdmitted(request, 2000);
-    meter.requestAdmitted(requestId(6), 3000);
+    meter.requestAdmitted({ request }, 2000);
+    meter.requestAdmitted({ request: requestId(6) }, 3000);
     assert.deepEqual(meter.activity(4000), { activeSeconds: 2, requestSeconds: 3 });
     meter.requestEnded(ended, 5000);
     meter.requestEnded({ ...ended, request: requestId(6) }, 6000);

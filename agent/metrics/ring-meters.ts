@@ -42,7 +42,7 @@ export class RingMeters implements StepMeter {
     for (const record of records) {
       if (record.kind === 'ring-ready' || record.kind === 'ring-suspended') changes = true;
       if (record.kind === 'request-admitted')
-        this.#byLoad.get(record.load)?.requestAdmitted(record.request, this.#options.nowMs());
+        this.#byLoad.get(record.load)?.requestAdmitted(record, this.#options.nowMs());
     }
     if (changes) this.#look(state);
   }

@@ -60,6 +60,7 @@ function addCounts(samples: Samples, meter: RingMeter, nowMs: number): void {
   const { ring } = meter;
   samples.add('p4_ring_prompt_tokens_total', { ring }, meter.promptTokens);
   samples.add('p4_ring_reused_tokens_total', { ring }, meter.reusedTokens);
+  samples.add('p4_ring_adopted_tokens_total', { ring }, meter.adoptedTokens);
   samples.add('p4_ring_generated_tokens_total', { ring }, meter.generatedTokens);
   samples.add('p4_ring_requests_admitted_total', { ring }, meter.admitted);
   samples.add('p4_ring_requests_settled_total', { ring }, meter.settled);

@@ -63,4 +63,5 @@ function addReport(samples: Samples, labels: StageLabels, report: StageReport): 
   samples.add('p4_stage_cpu_seconds_total', labels, report.cpuSeconds);
   samples.add('p4_stage_resident_memory_bytes', labels, report.residentBytes);
   samples.add('p4_stage_kv_cells_used', labels, report.kvCellsUsed);
+  samples.add('p4_stage_kv_cells_kept', labels, report.kvCellsKept);
 }

@@ -178,9 +178,13 @@ const requests: PanelRow = {
     },
     {
       title: 'KV cache in use',
-      shows: 'Share of each stage’s KV cells that open sessions hold, and prompt tokens that were there already.',
-      normal: 'below 95%; all stages alike.',
-      otherwise: 'full: close idle sessions, or load the plan with more context or fewer sessions.',
+      shows:
+        'Share of each stage’s KV cells that open sessions hold, and that ended ones left for prompts that begin alike; ' +
+        'prompt tokens that were there already, and those of them that ended sessions had left.',
+      normal: 'open below 95%; all stages alike. What is kept makes way.',
+      otherwise:
+        'full: close idle sessions, or load the plan with more context or fewer sessions. Much kept, nothing taken over: ' +
+        'prompts do not begin alike, or clients give no cache key.',
       ...{ unit: 'percentunit', look: { kind: 'lines' }, width: 8, most: 1 },
       queries: [
         {
@@ -188,8 +192,16 @@ const requests: PanelRow = {
           legend: stageLegend,
         },
         {
+          expression: `max by (host, stage) (p4_stage_kv_cells_kept{${ring}} / p4_stage_kv_cells_limit{${ring}})`,
+          legend: `${stageLegend}, kept`,
+        },
+        {
           expression: `sum(rate(p4_ring_reused_tokens_total{${ring}}${rate}))`,
           ...{ legend: 'reused', rightUnit: 'suffix: tok/s' },
+        },
+        {
+          expression: `sum(rate(p4_ring_adopted_tokens_total{${ring}}${rate}))`,
+          ...{ legend: 'taken over', rightUnit: 'suffix: tok/s' },
         },
       ],
     },

@@ -21,6 +21,7 @@ import { Scrape } from '../fixture/scrape.ts';
 
 const hosts = ['local', 'local-2'] as const;
 const story = 'Once upon a time there was a metric';
+const beginning = Array.from({ length: 40 }, (_none, row) => 300 + row);
 /** Metrics that this machine need not have. */
 const mayBeMissing = new Set<Appearance>(['pressure', 'gpu']);
 const contextTokens = 256;
@@ -67,7 +68,12 @@ suite('after a known workload', () => {
     answers.push(await heard);
     await assert.rejects(ring.askAlone({ prompt: Array<number>(contextTokens + 1).fill(5) }), isTooLong);
     await held.letGo();
-    await ring.untilEmpty();
+    for (const maxTokens of [2, 3]) {
+      const alike = await ring.calls.openSession(ring.signal, { cacheKey: 'counted' });
+      answers.push(await ring.ask(alike.session, { prompt: beginning, maxTokens, ignoreEnd: true }));
+      await alike.letGo();
+      await ring.untilEmpty();
+    }
     await eventually(
       async () => {
         head = await scrape('local');
@@ -99,12 +105,14 @@ suite('after a known workload', () => {
       assert.equal(rows('decode'), rowsOf('decoded', node));
       assert.equal(rows('recompute'), 0);
       assert.equal(shown.value('p4_stage_kv_cells_used', { stage: String(node) }), 0);
+      assert.equal(shown.value('p4_stage_kv_cells_kept', { stage: String(node) }), beginning.length + 2);
       assert.equal(shown.value('p4_stage_kv_cells_limit', { stage: String(node) }), 4 * contextTokens);
     }
     assert.equal(head.value('p4_ring_prompt_tokens_total'), rowsOf('prefilled', 0));
     const reused = receipts().reduce((sum, receipt) => sum + (receipt.node === 0 ? receipt.reused : 0), 0);
     assert.ok(reused > 0);
     assert.equal(head.value('p4_ring_reused_tokens_total'), reused);
+    assert.equal(head.value('p4_ring_adopted_tokens_total'), beginning.length - 1);
   });
 
   test('times are counted once for each request and token, and add up', () => {

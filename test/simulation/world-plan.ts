@@ -111,13 +111,15 @@ function unloadTime(random: SeededRandom, faults: readonly PlannedFault[], fault
 
 function ringPlan(random: SeededRandom, { name, hosts, faults, faultsEndMs, isSpared }: RingOptions): RingPlan {
   const stages = random.between(hosts.length > 1 ? 2 : 1, 4);
+  // What ended sessions leave is taken over again and again, also while something is lost.
+  const talks = random.oneIn(3);
   const plan: Plan = {
     ring: ringName(name),
     model: 'toy.gguf',
     modelOn: 'operator',
-    contextTokens: random.pick([48, 128, 256]),
+    contextTokens: talks ? 256 : random.pick([48, 128, 256]),
     sessions: random.between(1, 4),
-    keptPrefixes: random.pick([0, 1, 2, 8]),
+    keptPrefixes: random.pick(talks ? [1, 2, 8] : [0, 1, 2, 8]),
     kv: { keys: 'f16', values: 'f16' },
     decode: random.oneIn(3) ? 'exact' : 'fast',
     wire: 'f32',
@@ -140,7 +142,8 @@ function ringPlan(random: SeededRandom, { name, hosts, faults, faultsEndMs, isSp
     movesAgents: random.oneIn(2),
   };
   const beginnings = Array.from({ length: random.between(1, 2) }, () => tokens(random, random.between(10, 70)));
-  const clients = Array.from({ length: random.between(1, 6) }, () => clientScript(random, { faultsEndMs, beginnings }));
+  const script = talks ? talkScript : clientScript;
+  const clients = Array.from({ length: random.between(1, 6) }, () => script(random, { faultsEndMs, beginnings }));
   return { plan, operator, clients };
 }
 
@@ -158,6 +161,25 @@ const clientScript = (random: SeededRandom, { faultsEndMs, beginnings }: ClientO
   disconnectOneIn: random.pick([0, 0, 8, 20]),
   cancelOneIn: random.pick([0, 0, 10]),
   abandons: random.oneIn(12),
+});
+
+/** One who talks on, in a new session for each of a few words. */
+const talkScript = (random: SeededRandom, { faultsEndMs, beginnings }: ClientOptions): ClientScript => ({
+  startMs: random.between(200, random.oneIn(2) ? 2_000 : faultsEndMs),
+  prompts: Array.from({ length: random.between(3, 8) }, (_, turn) => ({
+    ...submission(random, beginnings),
+    prompt: [...(turn === 0 ? random.pick(beginnings) : []), ...tokens(random, random.between(1, 12))],
+    sampling: {
+      ...{ ...defaultSampling, seed: random.below(1000) },
+      grammar: random.oneIn(6) ? random.pick([narrowGrammar, brokenGrammar, brokenGrammar]) : null,
+    },
+    maxTokens: random.pick([1, random.between(4, 12), random.between(12, 40)]),
+  })),
+  owner: random.oneIn(8) ? 'bob' : 'ann',
+  renews: random.pick(['anew', 'with-history', 'with-history']),
+  disconnectOneIn: random.pick([0, 0, 20]),
+  cancelOneIn: random.pick([0, 0, 20]),
+  abandons: random.oneIn(20),
 });
 
 const tokens = (random: SeededRandom, length: number): readonly TokenId[] =>

@@ -200,6 +200,28 @@ describe('a request', () => {
     assert.deepEqual(agent.tokens.slice(2), toyCompletion([5, 6, ...first, 40], 3));
   });
 
+  it('waits until a request that was cancelled before it is known to have run, or not', () => {
+    const agent = open(readyAgent(), 10);
+    submit(agent, 11, { session: 1, prompt: [5, 6], maxTokens: 2 }).turnAll();
+    const first = [...agent.tokens];
+    const [cancelled, next] = [requestId(2), requestId(3)];
+    const session = sessionId(1);
+    submit(agent, 12, { session: 1, prompt: [7, 8, 9], maxTokens: 2 });
+    agent.dispatch({ kind: 'cancel', call: call(13), ring, generation: right, session, request: cancelled });
+    submit(agent, 14, { session: 1, prompt: [40], maxTokens: 3 });
+    const fed = agent.frames.flatMap(({ items }) => items).filter((item) => item.kind === 'rows');
+    assert.deepEqual(
+      fed.map(({ request }) => request),
+      [cancelled],
+    );
+    const failed = { kind: 'failed', session, request: cancelled, node: nodeIndex(0), why: 'grammar-invalid' } as const;
+    agent.dispatch({ kind: 'returned', ring, load, items: [failed], slowest: noStep, atMs: 1 }).turnAll();
+    assert.deepEqual(agent.tokens.slice(2), toyCompletion([5, 6, ...first, 7, 8, 9, 40], 3));
+    const settled = agent.records.find((record) => record.kind === 'request-settled' && record.request === next);
+    const [receipt] = settled?.kind === 'request-settled' ? settled.receipts : [];
+    assert.deepEqual([receipt?.recomputed, receipt?.prefilled], [7, 1], 'nobody knows which rows stages dropped');
+  });
+
   it('takes a doubled draw once (E1)', () => {
     const agent = open(readyAgent(), 10);
     submit(agent, 11, { session: 1, prompt: [5], maxTokens: 3 });

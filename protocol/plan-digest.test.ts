@@ -15,7 +15,7 @@ function digestOf(text: string): string {
 
 test('the digest is that of the canonical text', () => {
   const canonical =
-    '{"contextTokens":64,"decode":"fast","keptPrefixes":8,"kv":{"keys":"f16","values":"f16"},"model":"m.gguf","ring":"r","sessions":2,' +
+    '{"contextTokens":64,"decode":"fast","kv":{"keys":"f16","values":"f16"},"model":"m.gguf","ring":"r","sessions":2,' +
     '"stages":[{"device":{"kind":"cpu"},"host":"a","index":0,"layers":{"first":0,"last":1}},' +
     '{"device":{"index":0,"kind":"gpu","layers":2},"host":"b","index":1,"layers":{"first":2,"last":3}}]}';
   assert.equal(digestOf(head + stages), createHash('sha256').update(canonical).digest('hex'));
@@ -29,6 +29,7 @@ stages:
 decode: fast
 wire: f32
 kv: { values: f16, keys: f16 }
+reuse: 8
 sessions: 2
 context: 64
 model: m.gguf # the model

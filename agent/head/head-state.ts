@@ -78,6 +78,11 @@ export interface SessionState {
    */
   readonly sentRows: number;
   readonly request: RequestId | null;
+  /**
+   * A request that ended, whose receipts are not home: news that a stage could not run its rows may be on the way before them.
+   * Until then nothing is fed.
+   */
+  readonly ending: RequestId | null;
 }
 
 /** A shared, append-only list and how much of it this state sees. */
@@ -224,6 +229,7 @@ export const changedSession = (
   rows: change.rows ?? session.rows,
   sentRows: change.sentRows ?? session.sentRows,
   request: session.request,
+  ending: session.ending,
 });
 
 export const changedRequest = (

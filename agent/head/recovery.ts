@@ -82,7 +82,7 @@ export function suspendedHead(head: HeadState): HeadState {
   for (const session of head.sessions.values()) {
     const request = session.request === null ? undefined : head.requests.get(session.request);
     const rows = shortenedMarks(session.rows, ranRows(session, request));
-    sessions.set(session.id, { ...session, rows, sentRows: 0 });
+    sessions.set(session.id, { ...session, rows, sentRows: 0, ending: null });
   }
   const requests = new Map<RequestState['id'], RequestState>();
   for (const request of head.requests.values()) {

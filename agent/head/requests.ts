@@ -213,7 +213,7 @@ function cutBack(head: HeadState, { session: id, began, fedAgain }: RunningReque
 /** It was ended while its failure was on the way: what its session holds is not the same on every stage, and runs again. */
 function rowsMissing(head: HeadState, { session: id }: EndingRequest): HeadState {
   const session = head.sessions.get(id);
-  if (session === undefined || session.request !== null) return head;
+  if (session === undefined) return head;
   return {
     ...head,
     sessions: head.sessions.with(id, { ...session, sentRows: 0 }),
@@ -229,7 +229,7 @@ export function endRequest(
 ): HeadStep {
   const { id, session, promptTokens, emitted, began } = request;
   const holder = present(head.sessions.get(session), 'a running request has its session');
-  const sessions = head.sessions.with(session, { ...holder, request: null });
+  const sessions = head.sessions.with(session, { ...holder, request: null, ending: id });
   const alone = holder.rows.alone[holder.rows.length - 1] === true;
   const held = { heldTokens: holder.history.length, heldRows: holder.rows.length, alone };
   const ran = endedRows({ promptTokens, reused: began.rows, rows: held.heldRows });
@@ -277,8 +277,10 @@ export function settle(
     kind: 'settled',
     ...{ id, session, promptTokens, emitted, reason, receipts },
   });
+  const holder = head.sessions.get(session);
+  const sessions = holder?.ending === id ? head.sessions.with(session, { ...holder, ending: null }) : head.sessions;
   return {
-    head: { ...head, requests: forgetOldest(requests), finished: head.finished + 1 },
+    head: { ...head, sessions, requests: forgetOldest(requests), finished: head.finished + 1 },
     records: [{ kind: 'request-settled', load: at.load, session, request: id, receipts, emitted }],
     effects: [],
   };

@@ -31,6 +31,7 @@ function headWith(sessions: readonly Session[], more: Partial<HeadState> = {}): 
       id: sessionId(index + 1),
       slot: slotIndex(index),
       owner: null,
+      ending: null,
       history: historyOf(Array.from({ length: tokens }, (_, token) => tokenId(token))),
       rows: marksOf(Array<boolean>(sentRows).fill(false)),
       sentRows,

@@ -150,7 +150,7 @@ function demandOf(head: HeadState): Demand {
   let decoders = 0;
   for (const session of head.sessions.values()) {
     const request = session.request === null ? undefined : head.requests.get(session.request);
-    if (request?.kind !== 'running') continue;
+    if (request?.kind !== 'running' || session.ending !== null) continue;
     const rows = session.history.length - session.sentRows;
     const isOnItsWay = request.sampledBy !== null;
     const kind = mustRunAlone(session) ? 'alone' : rows > 1 ? 'prompt' : 'decode';

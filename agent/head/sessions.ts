@@ -80,6 +80,7 @@ function opened(
         rows: marksOf([]),
         sentRows: 0,
         request: null,
+        ending: null,
       }),
       outbox: [...head.outbox, { kind: 'open', session, slot }],
     },

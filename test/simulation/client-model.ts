@@ -265,7 +265,7 @@ export class ClientModel {
     const former = this.readings.find((reading) => reading.load === load && reading.request === request);
     const reading: Reading = former ?? { load, request, tokens: [], end: null };
     if (former === undefined) this.readings.push(reading);
-    if (this.#script.renews !== 'never' && this.#world.random.oneIn(5)) this.#cancel(reading);
+    if (this.#world.random.oneIn(this.#script.renews === 'never' ? 10 : 5)) this.#cancel(reading);
     this.#gather(reading);
   }
 

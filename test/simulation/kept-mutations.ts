@@ -96,4 +96,16 @@ export const keptMutations: readonly Mutation[] = [
     guard: 'Math.min(began.rows, began.tokens)',
     instead: 'began.rows',
   },
+  {
+    name: 'a request waits for the receipts of the one before',
+    file: 'agent/head/schedule.js',
+    guard: ' || session.ending !== null',
+    instead: '',
+  },
+  {
+    name: 'rows that a stage dropped behind an end run again',
+    file: 'agent/head/requests.js',
+    guard: 'unchangedHead(rowsMissing(head, request))',
+    instead: 'unchangedHead(head)',
+  },
 ];

@@ -135,8 +135,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'lost rows run again',
     file: recovery,
-    guard: '{ ...session, rows, sentRows: 0 }',
-    instead: '{ ...session, rows, sentRows: rows.length }',
+    guard: 'rows, sentRows: 0, ending: null }',
+    instead: 'rows, sentRows: rows.length, ending: null }',
   },
   {
     name: 'frames in flight are forgotten',

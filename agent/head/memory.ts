@@ -73,7 +73,14 @@ export class HeadRecall {
       case 'session-opened': {
         const { session: id, slot } = record;
         // Whose it is, nobody remembers: what it leaves is not kept.
-        const empty = { owner: null, history: historyOf([]), rows: marksOf([]), sentRows: 0, request: null, ending: null };
+        const empty = {
+          owner: null,
+          history: historyOf([]),
+          rows: marksOf([]),
+          sentRows: 0,
+          request: null,
+          ending: null,
+        };
         this.#sessions.set(id, { id, slot, ...empty });
         this.#nextSession = Math.max(this.#nextSession, id + 1);
         return;

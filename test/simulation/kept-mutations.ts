@@ -97,12 +97,6 @@ export const keptMutations: readonly Mutation[] = [
     instead: 'began.rows',
   },
   {
-    name: 'a request waits for the receipts of the one before',
-    file: 'agent/head/schedule.js',
-    guard: ' || session.ending !== null',
-    instead: '',
-  },
-  {
     name: 'rows that a stage dropped behind an end run again',
     file: 'agent/head/requests.js',
     guard: 'unchangedHead(rowsMissing(head, request))',

@@ -4,17 +4,23 @@ import process from 'node:process';
 import { Command, CommanderError } from 'commander';
 
 import { P4Error } from '../protocol/errors.ts';
-import { addAgentsCommand } from './agents-command.ts';
 import { reportFailure } from './command.ts';
-import { addDeployCommand } from './deploy/deploy-command.ts';
-import { addDemoCommand } from './demo-command.ts';
-import { addInferCommand } from './infer-command.ts';
-import { addLoadCommand } from './load-command.ts';
-import { addSettleCommand } from './settle-command.ts';
-import { addSlicesCommand } from './slices-command.ts';
-import { addStatusCommand } from './status-command.ts';
 import { Terminal } from './terminal.ts';
-import { addUnloadCommand } from './unload-command.ts';
+
+type AddCommand = (program: Command) => void;
+
+/** In the order of the help. Each is loaded when it is asked for: what one command needs, the others do not wait for. */
+const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
+  demo: async () => (await import('./demo-command.ts')).addDemoCommand,
+  agents: async () => (await import('./agents-command.ts')).addAgentsCommand,
+  deploy: async () => (await import('./deploy/deploy-command.ts')).addDeployCommand,
+  load: async () => (await import('./load-command.ts')).addLoadCommand,
+  infer: async () => (await import('./infer-command.ts')).addInferCommand,
+  settle: async () => (await import('./settle-command.ts')).addSettleCommand,
+  status: async () => (await import('./status-command.ts')).addStatusCommand,
+  slices: async () => (await import('./slices-command.ts')).addSlicesCommand,
+  unload: async () => (await import('./unload-command.ts')).addUnloadCommand,
+};
 
 const program = new Command('p4')
   .description('Runs one language model across several machines.')
@@ -23,22 +29,14 @@ const program = new Command('p4')
   .configureOutput({ outputError: () => undefined })
   .helpCommand(false);
 
-addDemoCommand(program);
-addAgentsCommand(program);
-addDeployCommand(program);
-addLoadCommand(program);
-addInferCommand(program);
-addSettleCommand(program);
-addStatusCommand(program);
-addSlicesCommand(program);
-addUnloadCommand(program);
-
 const terminal = new Terminal(process.argv.includes('--json') ? 'json' : 'text', {
   out: process.stdout,
   err: process.stderr,
 });
 
 try {
+  const named = commands[process.argv[2] ?? ''];
+  for (const load of named === undefined ? Object.values(commands) : [named]) (await load())(program);
   await program.parseAsync();
 } catch (error) {
   process.exitCode = commandLineExit(error);

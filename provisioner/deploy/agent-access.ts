@@ -3,7 +3,7 @@ import type { NetAddress } from '../../protocol/net-address.ts';
 import type { TlsIdentity } from '../../protocol/tls-identity.ts';
 import { AgentClient } from '../agent-client.ts';
 import { operatorAddressOf, type FleetHost } from '../fleet-file.ts';
-import { throughText } from '../fleet-ways.ts';
+import { throughText } from '../ssh-ways.ts';
 import { SocketFolder } from '../socket-folder.ts';
 import { AgentTunnel } from '../ssh/agent-tunnel.ts';
 import type { Session } from '../ssh/session.ts';

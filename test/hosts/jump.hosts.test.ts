@@ -9,7 +9,7 @@ import { after, before, suite, test } from 'node:test';
 import { hostName } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import { FleetConnection } from '../../provisioner/fleet-connection.ts';
-import { SshWays } from '../../provisioner/fleet-ways.ts';
+import { SshWays } from '../../provisioner/ssh-ways.ts';
 import { ensureCertificate } from '../../provisioner/pki.ts';
 import { stateFolder, type StateFolder } from '../../provisioner/state-folder.ts';
 import { diagnose } from '../../transport/connection-diagnosis.ts';

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 
 import { P4Error } from '../protocol/errors.ts';
 import { hostName } from '../protocol/ids.ts';
-import { namedFailure, throughText } from './fleet-ways.ts';
+import { namedFailure, throughText } from './ssh-ways.ts';
 
 const login = (label: string) =>
   ({ label, address: `${label}.example`, port: 22, user: null, key: { kind: 'agent' } }) as const;

@@ -38,6 +38,13 @@ async function weightsOf(model: ModelFile, name: string): Promise<Float64Array> 
       return Float64Array.from({ length: count }, (_, index) => bytes.readFloatLE(index * 4));
     case 'F16':
       return Float64Array.from({ length: count }, (_, index) => fromFloat16(bytes.readUInt16LE(index * 2)));
+    case 'Q4_0':
+      // The first half of a block's elements are the low halves of its bytes.
+      return Float64Array.from({ length: count }, (_, index) => {
+        const block = Math.floor(index / 32) * 18;
+        const byte = bytes.readUInt8(block + 2 + (index % 16));
+        return fromFloat16(bytes.readUInt16LE(block)) * ((index % 32 < 16 ? byte & 15 : byte >> 4) - 8);
+      });
     default:
       return Float64Array.from({ length: count }, (_, index) => {
         const block = Math.floor(index / 32) * 34;
@@ -62,7 +69,7 @@ describe('a random model', () => {
     assert.equal(createHash('sha256').update(bytes).digest('hex'), first.hash);
   });
 
-  for (const weightType of ['F32', 'F16', 'Q8_0'] as const) {
+  for (const weightType of ['F32', 'F16', 'Q8_0', 'Q4_0'] as const) {
     it(`of ${weightType} has normal weights of deviation 1/sqrt(inputs)`, async () => {
       const { model } = await written({ weightType });
       assert.equal(model.layers, 2);
@@ -78,7 +85,11 @@ describe('a random model', () => {
         assert.ok(Math.abs(mean) < deviation * 0.02, `${name}: mean ${mean}`);
         assert.ok(Math.abs(Math.sqrt(variance) / deviation - 1) < 0.02, `${name}: variance ${variance}`);
         const within = weights.filter((weight) => Math.abs(weight) < deviation).length / weights.length;
-        assert.ok(Math.abs(within - 0.6827) < 0.02, `${name}: ${within} within one deviation`);
+        // Sixteen steps: the one nearest to a deviation lies beyond it.
+        assert.ok(
+          Math.abs(within - 0.6827) < (weightType === 'Q4_0' ? 0.1 : 0.02),
+          `${name}: ${within} within one deviation`,
+        );
       }
       assert.ok((await weightsOf(model, 'blk.0.attn_norm.weight')).every((weight) => weight === 1));
     });

@@ -60,7 +60,7 @@ export async function writeRandomModel(path: string, shape: RandomModelShape): P
     try {
       const writer = new GgufWriter(handle, layout);
       await writer.writeHeader();
-      await writeTensors(writer, tensors, shape.seed);
+      await writeTensors(writer, tensors, shape);
       const hash = writer.finish();
       await handle.sync();
       await rename(temporary, path);
@@ -139,10 +139,14 @@ function tensorsOf(shape: RandomModelShape): readonly TensorShape[] {
   ];
 }
 
-async function writeTensors(writer: GgufWriter, tensors: readonly TensorShape[], seed: number): Promise<void> {
+async function writeTensors(
+  writer: GgufWriter,
+  tensors: readonly TensorShape[],
+  { seed, weightType }: RandomModelShape,
+): Promise<void> {
   const fillers = new Map<number, Filler>();
   for (const [index, tensor] of tensors.entries()) {
-    const fill = tensor.shape.length === 1 ? fillOnes : fillerOf(tensor, fillers);
+    const fill = tensor.shape.length === 1 ? fillOnes : fillerOf(tensor, weightType, fillers);
     const random = randomBits(seed, index);
     const total = tensorBytes(tensor.type, tensor.shape);
     const piece = chunkBytes(tensor);
@@ -159,9 +163,8 @@ async function writeTensors(writer: GgufWriter, tensors: readonly TensorShape[],
 type Filler = (bytes: Buffer, random: RandomBits) => void;
 
 /** The embedding is looked up, not summed: its elements are of size 1. Fillers are kept by their deviation. */
-function fillerOf({ name, type, shape }: TensorShape, fillers: Map<number, Filler>): Filler {
+function fillerOf({ name, shape }: TensorShape, weightType: WeightType, fillers: Map<number, Filler>): Filler {
   const deviation = name === 'token_embd.weight' ? 1 : 1 / Math.sqrt(shape[0] ?? 1);
-  const weightType = type.name === 'F32' ? 'F32' : type.name === 'F16' ? 'F16' : 'Q8_0';
   const filler = fillers.get(deviation) ?? weightFiller(weightType, deviation);
   fillers.set(deviation, filler);
   return filler;

@@ -7,7 +7,7 @@
  */
 import { assert } from '../protocol/assert.ts';
 
-export type WeightType = 'F32' | 'F16' | 'Q8_0';
+export type WeightType = 'F32' | 'F16' | 'Q8_0' | 'Q4_0';
 
 /** Gives the next 32 random bits. */
 export type RandomBits = () => number;
@@ -33,9 +33,14 @@ const q8Bytes = 34;
 /** Largest quantile of a 16-bit draw, in standard deviations; Q8_0 has 127 steps up to it. */
 const greatestQuantile = 4.33;
 
+/** Bytes of one block of Q4_0, of 32 elements as well: a float16 scale and 32 steps of four bits, of which 8 is zero. */
+const q4Bytes = 18;
+/** Where its steps end, in standard deviations: some steps are better spent than on the rarest values. */
+const q4Reach = 2.7;
+
 /**
  * A function that fills a buffer with weights of this type and standard deviation. The buffer holds a whole number of
- * pairs of elements, and of Q8_0 a whole number of blocks.
+ * pairs of elements, and of Q8_0 and Q4_0 a whole number of blocks.
  */
 export function weightFiller(type: WeightType, deviation: number): (bytes: Buffer, random: RandomBits) => void {
   switch (type) {
@@ -45,6 +50,8 @@ export function weightFiller(type: WeightType, deviation: number): (bytes: Buffe
       return filler16(deviation);
     case 'Q8_0':
       return fillerQ8(deviation);
+    case 'Q4_0':
+      return fillerQ4(deviation);
   }
 }
 
@@ -71,6 +78,22 @@ function fillerQ8(deviation: number): (bytes: Buffer, random: RandomBits) => voi
     for (let block = 0; block < bytes.length; block += q8Bytes) {
       bytes.writeUInt16LE(scale, block);
       fillPairs(elements.subarray(block + 2, block + 2 + q8Elements), table, random);
+    }
+  };
+}
+
+function fillerQ4(deviation: number): (bytes: Buffer, random: RandomBits) => void {
+  const scale = float16((deviation * q4Reach) / 8);
+  const table = Uint8Array.from(quantiles(), (quantile) =>
+    Math.max(0, Math.min(15, Math.round((quantile / q4Reach) * 8) + 8)),
+  );
+  return (bytes, random) => {
+    for (let block = 0; block < bytes.length; block += q4Bytes) {
+      bytes.writeUInt16LE(scale, block);
+      for (let at = block + 2; at < block + q4Bytes; at += 1) {
+        const bits = random();
+        bytes[at] = (table[bits & 0xffff] ?? 0) | ((table[bits >>> 16] ?? 0) << 4);
+      }
     }
   };
 }

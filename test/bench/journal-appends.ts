@@ -12,7 +12,8 @@ import { databaseFileName } from '../../agent/journal/store.ts';
 import { forkChild, nextAnswer } from './bench-child.ts';
 import type { AppendAnswer, AppendOrder, AppendTimes } from './journal-append-messages.ts';
 import { journalLimitBytes } from './journal-filling.ts';
-import { turnsOf, type JournalArm, type MeasuredAppends } from './journal-measurement.ts';
+import type { JournalArm, MeasuredAppends } from './journal-measurement.ts';
+import { turnsOf } from './rounds.ts';
 
 export interface AppendsOrder {
   /** A full journal that is closed, and how many finished records it holds; it is copied. */

@@ -9,7 +9,7 @@
  * times: no two processes lie alike in memory. A second ring with an empty journal shows how much is chance.
  */
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
-import { availableParallelism, cpus, loadavg, tmpdir } from 'node:os';
+import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { present } from '../../protocol/assert.ts';
@@ -21,7 +21,6 @@ import { measureAppends } from './journal-appends.ts';
 import {
   journalArms,
   ringRound,
-  turnsOf,
   type Drawn,
   type Held,
   type JournalMeasurement,
@@ -32,9 +31,11 @@ import { requireFileSystems, type JournalBenchOptions } from './journal-options.
 import { journalLines } from './journal-report.ts';
 import { prepareRings, type JournalRing } from './journal-rings.ts';
 import { summarizeJournal } from './journal-summary.ts';
-import { machineLine, verdictLine } from './report.ts';
+import { machineLine, machineNow } from './machine.ts';
+import { turnsOf } from './rounds.ts';
 import { requireStrace, traceWhile } from './strace.ts';
 import { readTrace } from './system-calls.ts';
+import { verdictLines } from './verdict.ts';
 
 /** Tokens that are drawn under the trace. */
 const tracedTokens = 100;
@@ -61,12 +62,7 @@ export async function benchJournal(options: JournalBenchOptions, context: Comman
     const found = await measure({ options, home, memory, model }, context);
     terminal.endProgress();
     const summary = summarizeJournal(found);
-    const machine = {
-      cores: availableParallelism(),
-      processor: cpus()[0]?.model ?? 'unknown',
-      loadAtStart,
-      loadAtEnd: loadavg()[0] ?? 0,
-    };
+    const machine = machineNow(loadAtStart);
     const { layers, tokens, rounds, starts, appends } = options;
     const order = { starts, rounds, tokens, layers, appendsEachRound: appends };
     terminal.event({ event: 'bench-journal', ...order, machine, ...summary });
@@ -75,7 +71,7 @@ export async function benchJournal(options: JournalBenchOptions, context: Comman
         `with ${rounds} rounds of ${tokens} tokens. Records are those of finished requests of the ring itself.`,
     );
     terminal.line(machineLine(machine));
-    for (const lines of [journalLines(summary), summary.verdicts.map(verdictLine)]) {
+    for (const lines of [journalLines(summary), verdictLines(summary.verdicts)]) {
       terminal.line(`\n${lines.join('\n')}`);
     }
   } finally {

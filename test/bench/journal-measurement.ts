@@ -29,17 +29,6 @@ export function countText(count: number): string {
   return count >= 1000 ? `${count / 1000} k` : String(count);
 }
 
-/**
- * In which order arms have their turns in a stretch: each is the first as often as any other, and comes after the one
- * before it as often as after the one behind it. Who comes after one that waited for the disk finds the processor cold.
- * @returns indexes, each once
- */
-export function turnsOf(arms: number, stretch: number): readonly number[] {
-  const first = Math.floor(stretch / 2) % arms;
-  const turns = Array.from({ length: arms }, (_, turn) => (first + turn) % arms);
-  return stretch % 2 === 0 ? turns : turns.reverse();
-}
-
 /** What a ring drew at a stretch. */
 export interface Drawn {
   readonly tokens: readonly number[];

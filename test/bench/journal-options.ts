@@ -24,7 +24,6 @@ export interface JournalBenchOptions extends Pick<BenchOptions, 'rounds' | 'toke
 
 export interface JournalOptionTexts extends OptionTexts {
   readonly journal?: boolean;
-  readonly quick?: boolean;
   readonly records: string;
   readonly starts: string;
   readonly appends: string;
@@ -39,7 +38,6 @@ const recordsStep = 100 * recordsEachSession;
 export function addJournalOptions(program: Command): Command {
   return program
     .option('--journal', 'measures what the journal costs instead: full against empty, on disk against in memory')
-    .option('--quick', 'with --journal: one short round of a small model, to see that it runs')
     .option('--records <count>', 'with --journal: finished records in the fullest journal', '1000000')
     .option('--starts <count>', 'with --journal: starts of all agents, each with all rounds', '3')
     .option('--appends <count>', 'with --journal: records that each journal takes in a round', '200')

@@ -1,7 +1,7 @@
 /** The journal's figures as tables for people. */
 import { tableLines } from '../../provisioner/text-table.ts';
 import type { JournalFigures, JournalSummary } from './journal-summary.ts';
-import { spreadText } from './report.ts';
+import { spreadText } from './statistics.ts';
 
 export function journalLines({ decode, appends, ratios, trace }: JournalSummary): readonly string[] {
   const { calls, listings, looks, looksAtOpenFiles, opened, writes, syncs } = trace.calls;

@@ -12,8 +12,8 @@ import {
   type MeasuredAppends,
   type MeasuredRing,
 } from './journal-measurement.ts';
-import { pairedRatios, spreadOf, type Spread } from './statistics.ts';
-import type { Ratio, Verdict } from './summary.ts';
+import { pairedRatios, spreadOf, type Ratio, type Spread } from './statistics.ts';
+import { atLeast, atMost, type Verdict } from './verdict.ts';
 
 export interface JournalFigures {
   readonly name: string;
@@ -68,7 +68,7 @@ export function summarizeJournal({ rings, appends, trace }: JournalMeasurement):
     ratios: [...controls, ...judged.map(({ name, spread }) => ({ name, spread }))],
     trace,
     verdicts: [
-      ...judged.map(({ name, spread, target }) => atLeast(name, spread.median, target)),
+      ...judged.map(({ name, spread, target }) => atLeast(target, { figure: name, found: spread })),
       none(`directories listed in ${trace.tokens} tokens`, trace.calls.listings.length),
       none(`looks at the journal's folder in ${trace.tokens} tokens`, trace.calls.looks.length),
     ],
@@ -119,12 +119,4 @@ const ratioOf = (name: string, numerators: readonly number[], denominators: read
   spread: spreadOf(pairedRatios(numerators, denominators)),
 });
 
-const atLeast = (figure: string, found: number, value: number): Verdict => ({
-  ...{ figure, found, target: { is: 'at least', value }, unit: '' },
-  isMet: found >= value,
-});
-
-const none = (figure: string, found: number): Verdict => ({
-  ...{ figure, found, target: { is: 'at most', value: 0 }, unit: '' },
-  isMet: found === 0,
-});
+const none = (figure: string, found: number): Verdict => atMost(0, { figure, found });

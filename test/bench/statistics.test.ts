@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 
-import { mean, median, pairedRatios, quantile, spreadOf } from './statistics.ts';
+import { lineFit, mean, median, pairedRatios, quantile, spreadOf, spreadText } from './statistics.ts';
 
 suite('statistics', () => {
   test('the median is the middle value, whatever the order', () => {
@@ -43,6 +43,36 @@ suite('statistics', () => {
     assert.equal(median(pairedRatios(ring, uncut)), 0.98);
     // The ratio of the medians of other rounds would say something else.
     assert.equal(median([49, 98, 12.25]) / median([50, 12.5, 12.5]), 3.92);
+  });
+
+  test('a spread is written with its median first', () => {
+    assert.equal(spreadText(spreadOf([3, 1, 2]), 1), '2.0 (1.0 to 3.0)');
+  });
+
+  test('a line through points on a line is that line', () => {
+    const points = [1, 2, 4, 8, 16].map((x) => [x, 3 + 0.25 * x] as const);
+    const { slope, intercept, rSquared } = lineFit(points);
+    assert.ok(Math.abs(slope - 0.25) < 1e-12 && Math.abs(intercept - 3) < 1e-12 && Math.abs(rSquared - 1) < 1e-12);
+  });
+
+  test('a line through a bend explains less of it', () => {
+    const { slope, rSquared } = lineFit([1, 2, 4, 8, 16].map((x) => [x, x * x] as const));
+    assert.ok(slope > 10 && rSquared < 0.97, `${slope} ${rSquared}`);
+    assert.equal(
+      lineFit([
+        [0, 5],
+        [1, 5],
+      ]).slope,
+      0,
+    );
+    assert.throws(
+      () =>
+        lineFit([
+          [2, 1],
+          [2, 3],
+        ]),
+      /two places/,
+    );
   });
 
   test('nothing, a missing round and a division by zero are refused', () => {

@@ -9,6 +9,16 @@ export interface Spread {
   readonly runs: number;
 }
 
+/** Of two figures, within a round. */
+export interface Ratio {
+  readonly name: string;
+  readonly spread: Spread;
+}
+
+/** What was found in each run, as people read it. */
+export const spreadText = ({ median, least, greatest }: Spread, digits: number): string =>
+  `${median.toFixed(digits)} (${least.toFixed(digits)} to ${greatest.toFixed(digits)})`;
+
 /** The middle value; of an even number of values, the mean of the two in the middle. */
 export function median(values: readonly number[]): number {
   const sorted = ascending(values);
@@ -54,6 +64,28 @@ export function pairedRatios(numerators: readonly number[], denominators: readon
     assert(denominator > 0, 'what is divided by is above 0');
     return numerator / denominator;
   });
+}
+
+/** A straight line through points, by least squares. */
+export interface LineFit {
+  readonly slope: number;
+  readonly intercept: number;
+  /** The part of the variance that the line explains: 1 where all points lie on it. */
+  readonly rSquared: number;
+}
+
+/** @param points at least two, not all at one `x` */
+export function lineFit(points: readonly (readonly [x: number, y: number])[]): LineFit {
+  const meanX = mean(points.map(([x]) => x));
+  const meanY = mean(points.map(([, y]) => y));
+  const sum = (of: (dx: number, dy: number) => number): number =>
+    points.reduce((total, [x, y]) => total + of(x - meanX, y - meanY), 0);
+  const varianceX = sum((dx) => dx * dx);
+  assert(varianceX > 0, 'a line needs points at two places');
+  const slope = sum((dx, dy) => dx * dy) / varianceX;
+  const varianceY = sum((_dx, dy) => dy * dy);
+  const left = sum((dx, dy) => (dy - slope * dx) ** 2);
+  return { slope, intercept: meanY - slope * meanX, rSquared: varianceY === 0 ? 1 : 1 - left / varianceY };
 }
 
 function ascending(values: readonly number[]): number[] {

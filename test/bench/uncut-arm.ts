@@ -7,7 +7,7 @@ import { P4Error } from '../../protocol/errors.ts';
 import { stageEnvironment } from '../../protocol/stage-environment.ts';
 import { unlessAborted } from '../../provisioner/interrupt.ts';
 import { forkChild, nextAnswer } from './bench-child.ts';
-import type { Arm, BenchProcess, DecodeOrder, DecodeRun, PrefillRun } from './measurement.ts';
+import type { Arm, BenchProcess, DecodeOrder, DecodeRun, PrefillRun } from './arm.ts';
 import type { UncutAnswer, UncutModel, UncutOrder } from './uncut-messages.ts';
 
 type AnswerTo<Kind extends UncutOrder['kind']> = Extract<UncutAnswer, { kind: Kind }>;
@@ -15,7 +15,6 @@ type AnswerTo<Kind extends UncutOrder['kind']> = Extract<UncutAnswer, { kind: Ki
 const childMain = join(import.meta.dirname, 'uncut-process.js');
 
 export class UncutArm implements Arm {
-  readonly name = 'uncut';
   readonly processes: readonly BenchProcess[];
   /** Where its process sends back what comes. */
   readonly echoPort: number;

@@ -1,6 +1,6 @@
 /** What the benchmark says to the process that runs the uncut model, and what comes back. */
 import type { ErrorCode, ErrorFacts } from '../../protocol/errors.ts';
-import type { DecodeOrder, DecodeRun, PrefillRun } from './measurement.ts';
+import type { DecodeOrder, DecodeRun, PrefillRun } from './arm.ts';
 
 export interface UncutModel {
   readonly path: string;

@@ -9,7 +9,7 @@ import { defaultSampling } from '../../protocol/sampling.ts';
 import { Candidates } from '../../stage/candidates.ts';
 import { openEngine, type DecodeBatch, type Engine } from '../../stage/engine.ts';
 import { openSampler, type Sampler } from '../../stage/sampler.ts';
-import type { DecodeOrder, DecodeRun, PrefillRun } from './measurement.ts';
+import { intervalsOf, type DecodeOrder, type DecodeRun, type PrefillRun } from './arm.ts';
 import { cpuMs } from './process-usage.ts';
 import { serveEcho } from './round-trip.ts';
 import type { UncutAnswer, UncutModel, UncutOrder } from './uncut-messages.ts';
@@ -43,18 +43,19 @@ class UncutLoop {
 
   decode({ prompt, tokens: count }: DecodeOrder): DecodeRun {
     return this.#withSampler((sampler) => {
-      const tokens = [this.#next([prompt], 0, sampler)];
+      const tokens = [this.#next(prompt, 0, sampler)];
       this.#computeMs = 0;
       const startCpuMs = cpuMs(process.pid);
       const timesMs = [performance.now()];
       while (tokens.length < count) {
-        tokens.push(this.#next([present(tokens.at(-1), 'a token was drawn')], tokens.length, sampler));
+        const position = prompt.length + tokens.length - 1;
+        tokens.push(this.#next([present(tokens.at(-1), 'a token was drawn')], position, sampler));
         timesMs.push(performance.now());
       }
       const spentCpuMs = cpuMs(process.pid) - startCpuMs;
       return {
         tokens,
-        intervalsMs: timesMs.slice(1).map((ms, index) => ms - (timesMs[index] ?? 0)),
+        intervalsMs: intervalsOf(timesMs),
         computeMs: [this.#computeMs / (count - 1)],
         cpuMs: [spentCpuMs / (count - 1)],
       };

@@ -13,6 +13,7 @@ import { after, before, describe, test, type TestContext } from 'node:test';
 import { defaultSampling } from '../../protocol/sampling.ts';
 import type { DecodeMode, LayerRange, WireType } from '../../protocol/plan.ts';
 import { LocalRings, type Answer, type LoadedRing, type Question } from '../fixture/local-rings.ts';
+import { fastBounds } from './fast-bound.ts';
 import { besideNeighbours } from './neighbours.ts';
 import { rangeOf } from './probability-comparison.ts';
 import { greedyToken, record } from './recording.ts';
@@ -21,13 +22,8 @@ import { Drawing, findFlip, relativeDifference, stepLogits, type Flip, type Shap
 import { contextShape, stories } from './subjects.ts';
 import { UncutModel } from './uncut-model.ts';
 
-/**
- * How far a logit may be from its undisturbed twin's, as a part of the range of its row. A lone row takes other kernels than
- * two and more (stage/shape.ts): up to 6e-4 was seen in this model. Rows that come to lie in front of earlier ones, in cells
- * that another session has left, are added up in another order (stage/cell-order.ts), in float16: up to 2.7e-3 was seen.
- * The bound is about twice that.
- */
-const fastBound = 6e-3;
+/** The stories model's weights are F16. */
+const fastBound = fastBounds.F16;
 
 const cuts: Readonly<Record<1 | 2 | 3 | 4, readonly LayerRange[]>> = {
   1: [{ first: 0, last: 7 }],

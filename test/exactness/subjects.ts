@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 
 import { architectureRules } from '../../model/architecture.ts';
-import { benchModelShape, writeRandomModel } from '../../model/random-model.ts';
+import { benchModelShape, writeRandomModel, type RandomModelShape } from '../../model/random-model.ts';
 import type { WeightType } from '../../model/random-weights.ts';
 import { openModel, type ModelFile } from '../../model/model-file.ts';
 import { P4Error } from '../../protocol/errors.ts';
@@ -76,7 +76,14 @@ export interface TemporarySubject extends Subject {
 }
 
 /** Writes the benchmark's model of 199 M parameters, in its own type or another. */
-export async function makeBenchModel(weightType: WeightType = benchModelShape.weightType): Promise<TemporarySubject> {
+export const makeBenchModel = (weightType: WeightType = benchModelShape.weightType): Promise<TemporarySubject> =>
+  makeRandomModel(weightType === benchModelShape.weightType ? '200 M bench' : `200 M bench ${weightType}`, {
+    ...benchModelShape,
+    weightType,
+  });
+
+/** Writes a model with random weights. */
+export async function makeRandomModel(name: string, shape: RandomModelShape): Promise<TemporarySubject> {
   const folder = await mkdtemp(join(tmpdir(), 'p4-bench-model-'));
   const path = join(folder, 'bench.gguf');
   // An interrupted run ends here too.
@@ -89,12 +96,11 @@ export async function makeBenchModel(weightType: WeightType = benchModelShape.we
     await rm(folder, { recursive: true, force: true });
   };
   try {
-    await writeRandomModel(path, { ...benchModelShape, weightType });
+    await writeRandomModel(path, shape);
   } catch (error) {
     await remove();
     throw error;
   }
-  const name = weightType === benchModelShape.weightType ? '200 M bench' : `200 M bench ${weightType}`;
   return { name, path, folder, remove };
 }
 

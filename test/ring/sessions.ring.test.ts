@@ -3,13 +3,13 @@ import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { after, before, test } from 'node:test';
 
-import { randomBits, type RandomBits } from '../../model/random-weights.ts';
+import { randomBits } from '../../model/random-weights.ts';
 import { present } from '../../protocol/assert.ts';
 import { P4Error } from '../../protocol/errors.ts';
-import type { HeldSession } from '../../provisioner/ring-calls.ts';
 import { eventually } from '../fixture/eventually.ts';
 import { LocalAgents } from '../fixture/local-agents.ts';
 import { agreedRows, type Ask, type LoadedRing } from '../fixture/loaded-ring.ts';
+import { randomSession } from '../fixture/random-session.ts';
 
 const sessions = 4;
 const randomSessions = 150;
@@ -110,7 +110,9 @@ test(`after ${String(randomSessions)} random sessions every receipt agrees, ever
   context.diagnostic(`seed ${String(seed)}`);
   const left = Array.from({ length: randomSessions }, (_none, index) => index);
   const work = async (): Promise<void> => {
-    for (let next = left.pop(); next !== undefined; next = left.pop()) await randomSession(randomBits(seed, next));
+    for (let next = left.pop(); next !== undefined; next = left.pop()) {
+      await randomSession({ ring, random: randomBits(seed, next), mostTokens: 10 });
+    }
   };
   await Promise.all(Array.from({ length: sessions }, work));
   await ring.untilEmpty();
@@ -121,52 +123,3 @@ test(`after ${String(randomSessions)} random sessions every receipt agrees, ever
   }
   assert.equal((await ring.headStatus()).requestsRunning, 0);
 });
-
-/** One to three turns, each heard to its end, cancelled on its way, or left with its session. */
-async function randomSession(random: RandomBits): Promise<void> {
-  const below = (bound: number): number => random() % bound;
-  const lease = new AbortController();
-  const held = await openWhenFree(lease.signal);
-  let sessionTokens = 0;
-  for (let turn = 1 + below(3); turn > 0; turn -= 1) {
-    const prompt = Array.from({ length: 1 + below(60) }, () => 6 + below(1000));
-    const ask: Ask = {
-      prompt,
-      maxTokens: 1 + below(10),
-      ignoreEnd: true,
-      sampling: { temperature: 0.8, seed: random() },
-    };
-    const request = await ring.submit(held.session, ask);
-    const fate = below(4);
-    if (fate === 0) await ring.cancel(held.session, request);
-    if (fate === 1) lease.abort();
-    const { end, tokens, settlement } = await ring.hear(held.session, request);
-    const rows = agreedRows(settlement);
-    assert.equal(settlement.emitted, tokens.length);
-    assert.ok(rows.decoded <= tokens.length && rows.prefilled + rows.reused <= end.promptTokens);
-    if (end.reason === 'length') {
-      assert.equal(tokens.length, ask.maxTokens);
-      assert.deepEqual([rows.prefilled + rows.reused, rows.decoded], [end.promptTokens, tokens.length - 1]);
-    } else assert.equal(end.reason, 'cancelled');
-    assert.equal(end.promptTokens, sessionTokens + prompt.length);
-    sessionTokens = end.promptTokens + tokens.length;
-    if (fate === 1) return;
-  }
-  await held.letGo();
-}
-
-/** A lease that was aborted ends its session a moment later. */
-async function openWhenFree(signal: AbortSignal): Promise<HeldSession> {
-  let held: HeldSession | null = null;
-  const open = async (): Promise<boolean> => {
-    try {
-      held = await ring.open(signal);
-      return true;
-    } catch (error) {
-      if (error instanceof P4Error && error.code === 'RING_BUSY') return false;
-      throw error;
-    }
-  };
-  await eventually(open, { what: 'a session is free' });
-  return present<HeldSession>(held, 'it was opened');
-}

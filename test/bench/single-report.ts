@@ -1,18 +1,9 @@
-/** The figures as a table for people. */
+/** The figures of one session as tables for people. */
 import { bytesText, tableLines } from '../../provisioner/text-table.ts';
-import { armNames, type ArmName, type BenchProcess } from './measurement.ts';
+import type { BenchProcess } from './arm.ts';
 import type { MemoryUse } from './process-usage.ts';
-import type { ArmFigures, Summary, Verdict } from './summary.ts';
-import type { Spread } from './statistics.ts';
-
-/** What the figures were taken on. */
-export interface Machine {
-  readonly cores: number;
-  readonly processor: string;
-  /** Means over the last minute. */
-  readonly loadAtStart: number;
-  readonly loadAtEnd: number;
-}
+import { armNames, type ArmFigures, type ArmName, type SingleSummary } from './single-summary.ts';
+import { spreadText, type Spread } from './statistics.ts';
 
 export interface ProcessMemory extends MemoryUse, BenchProcess {}
 
@@ -22,7 +13,7 @@ const armTitles: Readonly<Record<ArmName, string>> = {
   'two agents': '2 stages, 2 agents',
 };
 
-export function figureLines({ arms, ratios }: Summary): readonly string[] {
+export function figureLines({ arms, ratios }: SingleSummary): readonly string[] {
   const row = (title: string, cell: (figures: ArmFigures, name: ArmName) => string): string[] => [
     title,
     ...armNames.map((name) => cell(arms[name], name)),
@@ -36,7 +27,6 @@ export function figureLines({ arms, ratios }: Summary): readonly string[] {
       ],
       [
         row('decode, tokens/s', ({ decodeTokensPerSecond }) => spreadText(decodeTokensPerSecond, 1)),
-        row('prefill, tokens/s', ({ prefillTokensPerSecond }) => spreadText(prefillTokensPerSecond, 0)),
         row('token to token, ms, p50 / p99', ({ intervalMs }) => pairText(intervalMs.p50, intervalMs.p99)),
         row('agent CPU, ms per token', (figures) => cpuText(figures, 'agent')),
         row('stage CPU beyond uncut, ms per token', ({ stageCpuBeyondUncutMs }, name) =>
@@ -57,7 +47,7 @@ export function figureLines({ arms, ratios }: Summary): readonly string[] {
 }
 
 /** The ways between agents, against the network alone. */
-export function hopLines({ links, network, edgeBetweenAgentsMs }: Summary): readonly string[] {
+export function hopLines({ links, network, edgeBetweenAgentsMs }: SingleSummary): readonly string[] {
   return [
     ...tableLines(
       [
@@ -93,7 +83,7 @@ export const memoryLines = (processes: readonly ProcessMemory[]): readonly strin
   );
 
 /** Where the time and the CPU of a token go, in microseconds. */
-export function profileLines({ arms, edgeBetweenAgentsMs, links }: Summary): readonly string[] {
+export function profileLines({ arms, edgeBetweenAgentsMs, links }: SingleSummary): readonly string[] {
   const row = (title: string, cell: (figures: ArmFigures) => number | undefined): string[] => [
     title,
     ...armNames.map((name) => {
@@ -124,19 +114,6 @@ export function profileLines({ arms, edgeBetweenAgentsMs, links }: Summary): rea
     `Of everything else under two agents, ${links0.toFixed(0)} microseconds are the ${links.length} links.`,
   ];
 }
-
-export function verdictLine({ figure, found, target, unit, isMet }: Verdict): string {
-  const suffix = unit === '' ? '' : ` ${unit}`;
-  const wanted = `${target.is} ${target.value}${suffix}`;
-  return `${isMet ? 'met   ' : 'MISSED'}  ${figure}: ${found.toFixed(3)}${suffix} (${wanted})`;
-}
-
-export const machineLine = ({ cores, processor, loadAtStart, loadAtEnd }: Machine): string =>
-  `${cores} cores (${processor}), load average ${loadAtStart.toFixed(1)} at the start and ${loadAtEnd.toFixed(1)} at ` +
-  'the end. Speeds are those of this machine as busy as it was; the ratios within a round are what counts.';
-
-export const spreadText = ({ median, least, greatest }: Spread, digits: number): string =>
-  `${median.toFixed(digits)} (${least.toFixed(digits)} to ${greatest.toFixed(digits)})`;
 
 const pairText = (one: number, other: number): string => `${one.toFixed(2)} / ${other.toFixed(2)}`;
 

@@ -1,21 +1,17 @@
 /** What is measured of each arm: the uncut model, and rings of its stages. */
 import type { Spread } from './statistics.ts';
 
-export const armNames = ['uncut', 'one agent', 'two agents'] as const;
-export type ArmName = (typeof armNames)[number];
-
 /** One way to run the model, loaded and ready; arms are measured in turn. */
 export interface Arm {
-  readonly name: ArmName;
   readonly processes: readonly BenchProcess[];
-  /** Greedy tokens after a prompt of one token, the end of generation ignored. */
+  /** Greedy tokens after a prompt, the end of generation ignored. */
   decode(order: DecodeOrder): Promise<DecodeRun>;
   /** One token after a long prompt. */
   prefill(prompt: readonly number[]): Promise<PrefillRun>;
 }
 
 export interface DecodeOrder {
-  readonly prompt: number;
+  readonly prompt: readonly number[];
   /** Tokens to draw: each but the first ends one measured interval. */
   readonly tokens: number;
 }
@@ -24,7 +20,7 @@ export interface DecodeRun {
   readonly tokens: readonly number[];
   /** Milliseconds from each token to the next, as whoever asked sees them. */
   readonly intervalsMs: readonly number[];
-  /** Milliseconds that each stage computed for a token, in ring order; the uncut model is one stage. */
+  /** Milliseconds that each stage computed for a row, in ring order; the uncut model is one stage. */
   readonly computeMs: readonly number[];
   /** CPU milliseconds for a token, in the order of the arm's processes. */
   readonly cpuMs: readonly number[];
@@ -44,14 +40,6 @@ export interface BenchProcess {
   readonly pid: number;
 }
 
-/** One round of one arm. */
-export interface ArmRound {
-  readonly decode: DecodeRun;
-  readonly prefill: PrefillRun;
-}
-
-export type Rounds = Readonly<Record<ArmName, readonly ArmRound[]>>;
-
 /** An edge between two agents, as the sending agent counts it. */
 export interface LinkTimes {
   readonly source: number;
@@ -67,3 +55,6 @@ export interface RoundTrips {
   readonly p50Ms: Spread;
   readonly p99Ms: Spread;
 }
+
+export const intervalsOf = (timesMs: readonly number[]): readonly number[] =>
+  timesMs.slice(1).map((ms, index) => ms - (timesMs[index] ?? 0));

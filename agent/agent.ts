@@ -173,6 +173,7 @@ async function startServices(
     stageReport: (of) => stages.report(of),
     slicesFolder: config.slicesFolder,
     metrics: () => metrics?.places ?? { urls: [], fault: '' },
+    samples: async (ring) => (await metrics?.samples(ring)) ?? null,
   });
   const { host, slicesFolder, stateFolder } = config;
   const work = new SliceWork();

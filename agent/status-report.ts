@@ -32,6 +32,8 @@ export interface StatusSources {
   readonly stageReport: (of: { load: LoadId; node: NodeIndex }) => Promise<StageReport | null>;
   readonly slicesFolder: string;
   readonly metrics: () => MetricsPlaces;
+  /** `null` where nothing is counted. */
+  readonly samples: (ring: RingName | null) => Promise<messages.MetricSamples | null>;
 }
 
 /** What is shown of a stage that does not answer. */
@@ -80,7 +82,7 @@ export class StatusReport {
   }
 
   /** @param ring `null` for all */
-  async status(ring: RingName | null): Promise<messages.StatusReply> {
+  async status(ring: RingName | null, withSamples = false): Promise<messages.StatusReply> {
     const rings = [...this.#sources.state().rings.values()].filter((state) => ring === null || state.ring === ring);
     const { state, records, databaseBytes } = this.#sources.journal();
     const failure = this.#sources.journalFailure();
@@ -91,6 +93,7 @@ export class StatusReport {
       journal: { state, records: String(records), bytes: String(databaseBytes), reason: failure?.message ?? '' },
       cpuSeconds: (cpu.user + cpu.system) / 1e6,
       residentBytes: String(process.memoryUsage.rss()),
+      samples: withSamples ? await this.#sources.samples(ring) : null,
     };
   }
 

@@ -1,4 +1,5 @@
 /** Expressions of Prometheus, put together from the metrics of the table. */
+import type { Band } from '../protocol/speed-level.ts';
 import { durationText } from './windows.ts';
 
 /** `[2m]`. */
@@ -18,12 +19,6 @@ export const quantileOf = (
 /** The mean of a histogram's latest values; nothing where there are none. */
 export const meanOf = (by: string, histogram: string, window: string): string =>
   `${rateOf(by, `${histogram}_sum`, window)} / (${rateOf(by, `${histogram}_count`, window)} > 0)`;
-
-/** A range of values and its name; `most` of the last is unbounded. */
-export interface Band {
-  readonly name: string;
-  readonly most: number;
-}
 
 /** An expression with a label more: the band that `by`, a metric with the same labels `on`, lies in. */
 export function banded(

@@ -99,6 +99,8 @@ export interface UnloadReply {
 export interface StatusRequest {
   /** Empty: every ring. */
   readonly ring: string;
+  /** Whether the answer shall have metrics, too; absent: no. */
+  readonly samples?: boolean;
 }
 
 export interface StatusReply {
@@ -107,6 +109,24 @@ export interface StatusReply {
   readonly journal: JournalStatus | null;
   readonly cpuSeconds: number;
   readonly residentBytes: Uint64Text;
+  /** `null` where they were not asked for, or nothing is counted. */
+  readonly samples: MetricSamples | null;
+}
+
+/** What protocol/metric-table.ts names, at one moment: of the agent, its journal and host, and of the rings asked for. */
+export interface MetricSamples {
+  /** On a clock of this agent process that only goes forward. */
+  readonly atSeconds: number;
+  readonly samples: readonly MetricSample[];
+}
+
+export interface MetricSample {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Of a histogram: the sum of what was observed. */
+  readonly value: number;
+  /** Of a histogram: how much was. */
+  readonly count: Uint64Text;
 }
 
 export interface JournalStatus {

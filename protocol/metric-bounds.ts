@@ -18,6 +18,12 @@ export const metricBounds = {
   metricSliceMs: 0.5,
   /** Age up to which a scrape is shown again: any number of scrapers costs one collection a second. */
   metricCacheMs: 1_000,
+  /** What a load's later speed is compared with. */
+  firstHourMs: 3_600_000,
+  /** Stretch in which a ring's load counts as one level: some tokens even of a slow ring. */
+  speedStretchMs: 10_000,
+  /** Times between tokens from which their mean says something. */
+  speedLeastTokens: 100,
   /** Bytes of a request for metrics with its headers; Prometheus sends some 400. */
   metricHeaderBytes: 8 * 1024,
   /** Time for a request to come in and for its answer to be taken. */

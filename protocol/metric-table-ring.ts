@@ -115,6 +115,13 @@ export const ringMetrics = {
     appears: 'head',
     elsewhere: { vllm: 'vllm:inter_token_latency_seconds', openTelemetry: 'gen_ai.server.time_per_output_token' },
   },
+  p4_ring_first_hour_token_seconds: {
+    type: 'gauge',
+    unit: 'seconds',
+    labels: ['ring', 'running', 'context', 'prompt'],
+    help: 'Mean time between two tokens of a request in the first hour of the load, by what else the ring did.',
+    appears: 'first-hour',
+  },
   p4_ring_queue_seconds: {
     type: 'histogram',
     unit: 'seconds',

@@ -49,6 +49,10 @@ const statusReply: messages.StatusReply = {
   journal: { state: 'failed', records: '1', bytes: '2', reason: 'r' },
   cpuSeconds: 3.5,
   residentBytes: '6',
+  samples: {
+    atSeconds: 7.25,
+    samples: [{ name: 'p4_link_up', labels: { ring: 'story', source: '1' }, value: 0.5, count: maximum }],
+  },
 };
 
 const settlement: messages.Settlement = {
@@ -93,7 +97,7 @@ const samples: {
     Link: { request: ring, reply: { links: [{ source: 1, destination: 2, address: 'a', peer: 'beta' }] } },
     Probe: { request: ring, reply: { roundMs: 2.5 } },
     Unload: { request: ring, reply: { stages: 4 } },
-    Status: { request: { ring: 'story' }, reply: statusReply },
+    Status: { request: { ring: 'story', samples: true }, reply: statusReply },
     ListSlices: {
       request: {},
       reply: {
@@ -197,5 +201,6 @@ suite('messages.ts', () => {
     assert.deepEqual([submitted.ring, submitted.generation, submitted.stop], ['', '0', []]);
     const status = callDefinition('Agent', 'Status').responseDeserialize(empty);
     assert.deepEqual([status.agent, status.journal, status.rings, status.residentBytes], [null, null, [], '0']);
+    assert.equal(status.samples, null);
   });
 });

@@ -20,7 +20,7 @@ const part = (phase: string): RingStatus => ({
 });
 
 const says = (host: string, ...rings: readonly RingStatus[]): HostStatus => {
-  const status: StatusReply = { agent: null, rings, journal: null, cpuSeconds: 0, residentBytes: '0' };
+  const status: StatusReply = { agent: null, rings, journal: null, cpuSeconds: 0, residentBytes: '0', samples: null };
   return { host, status };
 };
 

@@ -37,7 +37,7 @@ const says = (host: string, rings: readonly RingStatus[], journalChange: Partial
     ...{ metricsUrls: [], metricsFault: '' },
   };
   const journal = { state: 'open', records: '3', bytes: '28700', reason: '', ...journalChange };
-  const status: StatusReply = { agent, rings, journal, cpuSeconds: 0, residentBytes: '90000000' };
+  const status: StatusReply = { agent, rings, journal, cpuSeconds: 0, residentBytes: '90000000', samples: null };
   return { host, address: '127.0.0.1:7400', answer: { kind: 'status', status } };
 };
 

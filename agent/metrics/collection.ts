@@ -9,13 +9,14 @@ import { limits } from '../../protocol/limits.ts';
 import type { JournalStats } from '../journal/journal.ts';
 import type { Link } from '../links/link.ts';
 import type { Readiness } from '../readiness.ts';
-import type { AgentState } from '../state.ts';
+import { isHead, type AgentState, type LiveRing } from '../state.ts';
 import { addCalls, addExpiries, addJournal, addProcess, type Expiries } from './agent-samples.ts';
 import type { CallMeter } from './call-meter.ts';
 import type { EventLoopDelay } from './event-loop-delay.ts';
 import type { GpuWatch } from './gpu-figures.ts';
 import type { HostFigures } from './host-figures.ts';
 import type { JournalMeter } from './journal-meter.ts';
+import type { RingMeter } from './ring-meter.ts';
 import type { RingMeters } from './ring-meters.ts';
 import { addRing } from './ring-samples.ts';
 import { Samples } from './samples.ts';
@@ -49,10 +50,47 @@ export class Collection {
   readonly #meters: Meters;
   /** Spent on collecting and writing. */
   spentSeconds = 0;
+  #latest: { readonly sinceMs: number; readonly samples: Promise<Samples> } | null = null;
 
   constructor(sources: CollectionSources, meters: Meters) {
     this.#sources = sources;
     this.#meters = meters;
+  }
+
+  /** Those of the last second, or new ones: however many ask, they are gathered once. */
+  recent(): Promise<Samples> {
+    const nowMs = performance.now();
+    if (this.#latest !== null && nowMs - this.#latest.sinceMs < limits.metricCacheMs) return this.#latest.samples;
+    const samples = this.gather();
+    this.#latest = { sinceMs: nowMs, samples };
+    return samples;
+  }
+
+  /** Notes how fast rings are that are in the first hour of their load. */
+  async lookAtSpeeds(): Promise<void> {
+    const { stages } = this.#sources;
+    if (!this.#youngRings().some(({ meter }) => meter.firstHour.isNews(meter.interToken.count))) return;
+    await stages.ask();
+    for (const { ring, meter } of this.#youngRings()) {
+      const cells = stages
+        .figures()
+        .flatMap(({ load, report }) => (load === ring.load ? [report?.values.kvCellsUsed ?? 0] : []));
+      const { contextTokens, sessions } = ring.plan;
+      const share = Math.max(0, ...cells) / (contextTokens * sessions);
+      meter.firstHour.look(meter.speed(share, performance.now()));
+    }
+  }
+
+  /** Whose heads are here. */
+  #youngRings(): readonly { readonly ring: LiveRing; readonly meter: RingMeter }[] {
+    const { state, admittedAt } = this.#sources;
+    const { rings, host } = state();
+    return [...rings.values()].flatMap((ring) => {
+      const meter = this.#meters.rings.of(ring.load);
+      if (ring.kind === 'claimed' || meter === undefined || !isHead(ring, host)) return [];
+      const admittedMs = admittedAt(ring.load);
+      return admittedMs !== null && Date.now() - admittedMs < limits.firstHourMs ? [{ ring, meter }] : [];
+    });
   }
 
   async gather(): Promise<Samples> {
@@ -66,7 +104,7 @@ export class Collection {
     const { state, readiness, journal, addressMissing, expiries } = this.#sources;
     const { journal: journalMeter, calls, loop, host, gpus } = this.#meters;
     const nowMs = performance.now();
-    const samples = new Samples();
+    const samples = new Samples(nowMs);
     addProcess(samples);
     samples.addState('p4_agent_ready', {}, readiness().isReady);
     samples.addTimes('p4_agent_event_loop_delay_seconds', {}, loop.delays);

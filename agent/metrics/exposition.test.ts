@@ -7,7 +7,7 @@ import { exposition } from './exposition.ts';
 import { Samples } from './samples.ts';
 
 function someSamples(): Samples {
-  const samples = new Samples();
+  const samples = new Samples(0);
   samples.add('p4_ring_generated_tokens_total', { ring: 'toy' }, 12);
   samples.add('p4_ring_generated_tokens_total', { ring: 'two' }, 0);
   samples.add('p4_disk_free_bytes', { folder: 'state' }, NaN);
@@ -50,5 +50,5 @@ test('OpenMetrics names a counter without its suffix, its values with it, and en
 
 test('nothing is left of a collection in the next', async () => {
   await exposition(someSamples(), 'text');
-  assert.equal((await exposition(new Samples(), 'text')).text, '\n');
+  assert.equal((await exposition(new Samples(0), 'text')).text, '\n');
 });

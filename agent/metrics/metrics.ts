@@ -2,6 +2,9 @@
 import type { AgentConfig } from '../../protocol/agent-config.ts';
 import type { NetAddress } from '../../protocol/net-address.ts';
 import type { TlsIdentity } from '../../protocol/tls-identity.ts';
+import type { RingName } from '../../protocol/ids.ts';
+import { limits } from '../../protocol/limits.ts';
+import type { MetricSamples } from '../../protocol/messages.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Log } from '../log.ts';
 import { expiriesOf } from './agent-samples.ts';
@@ -14,6 +17,7 @@ import type { JournalMeter } from './journal-meter.ts';
 import { metricsPages } from './metrics-pages.ts';
 import { MetricsServer, type MetricsPlaces } from './metrics-server.ts';
 import { RingMeters } from './ring-meters.ts';
+import { sampleMessages } from './sample-messages.ts';
 import { Scrapes } from './scrapes.ts';
 
 export interface MetricsOptions {
@@ -29,6 +33,8 @@ export class Metrics {
   readonly meters: Meters;
   readonly #options: MetricsOptions;
   #server: MetricsServer | null = null;
+  #collection: Collection | null = null;
+  #looking: NodeJS.Timeout | undefined;
 
   constructor(options: MetricsOptions) {
     this.#options = options;
@@ -53,6 +59,16 @@ export class Metrics {
     return this.#server?.places ?? { urls: [], fault: '' };
   }
 
+  /**
+   * What is not of other rings than this one.
+   * @param ring `null` for all
+   * @returns `null` before `serve`
+   */
+  async samples(ring: RingName | null): Promise<MetricSamples | null> {
+    const samples = await this.#collection?.recent();
+    return samples === undefined ? null : sampleMessages(samples, ring);
+  }
+
   journalFailed(): void {
     this.#options.journalMeter.failures += 1;
   }
@@ -70,6 +86,12 @@ export class Metrics {
       },
       this.meters,
     );
+    this.#collection = collection;
+    this.#looking = setInterval(() => {
+      collection.lookAtSpeeds().catch((error: unknown) => {
+        log({ event: 'metrics-bug', stack: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+      });
+    }, limits.speedStretchMs).unref();
     const scrapes = new Scrapes(collection);
     const { readiness } = sources;
     const serve = metricsPages({ text: (format) => scrapes.text(format), readiness, log });
@@ -77,6 +99,7 @@ export class Metrics {
   }
 
   stop(): void {
+    clearInterval(this.#looking);
     this.#server?.stop();
     this.meters.loop.stop();
     this.meters.gpus.stop();

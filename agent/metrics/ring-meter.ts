@@ -8,7 +8,9 @@ import type { LoadId, NodeIndex, RequestId, RingName } from '../../protocol/ids.
 import type { HopItem } from '../../protocol/hop-items.ts';
 import { metricTable } from '../../protocol/metric-table.ts';
 import type { RequestAdmitted, RequestEnded } from '../records.ts';
+import type { SpeedReading } from '../../protocol/speed-level.ts';
 import { DurationCounts } from './duration-counts.ts';
+import { FirstHour } from './first-hour.ts';
 import { ReceivingMeter, SendingMeter, type EdgeEnds } from './link-meter.ts';
 
 /** All of one clock that only goes forward, in milliseconds; 0 for what has not been. */
@@ -44,6 +46,7 @@ export class RingMeter {
   readonly interToken = new DurationCounts(metricTable.p4_ring_inter_token_seconds.buckets);
   readonly queue = new DurationCounts(metricTable.p4_ring_queue_seconds.buckets);
   readonly duration = new DurationCounts(metricTable.p4_ring_request_duration_seconds.buckets);
+  readonly firstHour = new FirstHour();
   /** By source. */
   readonly sending = new Map<number, SendingMeter>();
   readonly receiving = new Map<number, ReceivingMeter>();
@@ -141,6 +144,13 @@ export class RingMeter {
   activity(nowMs: number): { readonly activeSeconds: number; readonly requestSeconds: number } {
     this.#count(nowMs);
     return { activeSeconds: this.#activeSeconds, requestSeconds: this.#requestSeconds };
+  }
+
+  /** @param contextShare used share of the KV cache */
+  speed(contextShare: number, nowMs: number): SpeedReading {
+    const { interToken, promptTokens, generatedTokens } = this;
+    const counts = { interTokenSeconds: interToken.sum, interTokens: interToken.count, promptTokens, generatedTokens };
+    return { ...counts, ...this.activity(nowMs), contextShare };
   }
 
   sendingOver(ends: EdgeEnds): SendingMeter {

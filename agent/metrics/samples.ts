@@ -29,8 +29,14 @@ export interface HistogramSample {
 }
 
 export class Samples {
+  /** When they were gathered, on a clock that only goes forward, in milliseconds. */
+  readonly atMs: number;
   readonly #values = new Map<MetricName, Sample[]>();
   readonly #histograms = new Map<MetricName, HistogramSample[]>();
+
+  constructor(atMs: number) {
+    this.atMs = atMs;
+  }
 
   /** Not a number: not known, and left out. */
   add<Name extends ValueName>(name: Name, labels: LabelsOf<Name>, value: number): void {

@@ -30,7 +30,7 @@ export function operatorService(options: OperatorServiceOptions): OperatorHandle
   const { calls, dispatch, report } = options;
   return {
     Describe: () => report.describe(),
-    Status: ({ ring }) => report.status(ring === '' ? null : ringName(ring)),
+    Status: ({ ring, samples }) => report.status(ring === '' ? null : ringName(ring), samples),
     Load: (request, _caller, stream) => load(options, request, stream),
     Link: async (request) => {
       const { links } = await calls.ask('linked', (call) => {

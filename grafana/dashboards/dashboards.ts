@@ -23,6 +23,7 @@ export const dashboardFiles = (): Readonly<Record<string, string>> =>
 export const unshown = {
   p4_ring_requests_admitted_total: 'those that ended, by reason, and those that run say the same',
   p4_ring_requests_settled_total: 'a check on those that ended: they differ for the time of one round',
+  p4_ring_first_hour_token_seconds: '`npm run watch` shows it; rules keep the first hour’s medians themselves',
   p4_link_sent_frames_total: 'the histogram of acknowledgements counts frames too',
   p4_link_received_bytes_total: 'the sender’s figure is shown',
 } as const;

@@ -8,7 +8,8 @@
  *
  * Medians over an hour stand for the hour: a dip shorter than half of it does not move them.
  */
-import { banded, meanOf, range, rateOf, type Band } from '../promql.ts';
+import { contextBands, promptBands, runningBands, type Band } from '../../protocol/speed-level.ts';
+import { banded, meanOf, range, rateOf } from '../promql.ts';
 import type { Windows } from '../windows.ts';
 import { alert, recording, type Rule } from './rule.ts';
 
@@ -16,32 +17,6 @@ import { alert, recording, type Rule } from './rule.ts';
 const levelLabels = ['running', 'context', 'prompt'] as const;
 /** `load` is when the load of the ring began. */
 const onLevel = `ring, load, ${levelLabels.join(', ')}`;
-
-/** Requests that run at once. */
-const runningBands: readonly Band[] = [
-  { name: '1', most: 1.5 },
-  { name: '2', most: 2.5 },
-  { name: '3-4', most: 4.5 },
-  { name: '5-8', most: 8.5 },
-  { name: '9-16', most: 16.5 },
-  { name: '17+', most: Infinity },
-];
-
-/** Used share of the KV cache. */
-const contextBands: readonly Band[] = [
-  { name: '0-25%', most: 0.25 },
-  { name: '25-50%', most: 0.5 },
-  { name: '50-75%', most: 0.75 },
-  { name: '75-100%', most: Infinity },
-];
-
-/** Rows of prompts that a generated token stands beside. */
-const promptBands: readonly Band[] = [
-  { name: '0-1', most: 1 },
-  { name: '1-4', most: 4 },
-  { name: '4-16', most: 16 },
-  { name: '16+', most: Infinity },
-];
 
 export function speedRules(windows: Windows): readonly Rule[] {
   const rate = range(windows.rateSeconds);

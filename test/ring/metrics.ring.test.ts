@@ -22,8 +22,8 @@ import { Scrape } from '../fixture/scrape.ts';
 const hosts = ['local', 'local-2'] as const;
 const story = 'Once upon a time there was a metric';
 const beginning = Array.from({ length: 40 }, (_none, row) => 300 + row);
-/** Metrics that this machine need not have. */
-const mayBeMissing = new Set<Appearance>(['pressure', 'gpu']);
+/** Metrics that this machine need not have, or not so soon. */
+const mayBeMissing = new Set<Appearance>(['pressure', 'gpu', 'first-hour']);
 const contextTokens = 256;
 
 let agents: LocalAgents;

@@ -9,6 +9,12 @@ export const operatorCodes = {
     says: 'A value is not of the expected form.',
     remedy: 'Correct the value named here.',
   },
+  TERMINAL_NEEDED: {
+    exit: 2,
+    status: 'FAILED_PRECONDITION',
+    says: 'A live picture needs a terminal, and the output is none.',
+    remedy: 'Run it in a terminal, or have one picture with `--once`, or its figures with `--once --json`.',
+  },
   PLAN_INVALID: {
     exit: 2,
     status: 'INVALID_ARGUMENT',

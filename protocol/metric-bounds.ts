@@ -24,6 +24,12 @@ export const metricBounds = {
   speedStretchMs: 10_000,
   /** Times between tokens from which their mean says something. */
   speedLeastTokens: 100,
+  /** Time for an agent to answer a watch, whose next look is soon: whoever takes longer is shown as silent meanwhile. */
+  watchAnswerMs: 3_000,
+  /** Seconds between two looks of a watch: no more than an hour. */
+  watchIntervalSeconds: 3_600,
+  /** Points of a watch's history: wider than screens are. */
+  watchHistory: 512,
   /** Bytes of a request for metrics with its headers; Prometheus sends some 400. */
   metricHeaderBytes: 8 * 1024,
   /** Time for a request to come in and for its answer to be taken. */

@@ -37,6 +37,11 @@ export const promptBands: readonly Band[] = [
   { name: '16+', most: Infinity },
 ];
 
+/** Slower than its first hour by this share: a person would notice. */
+export const decayedShare = 0.05;
+/** Slower by so much that it matters, whether it still falls or not. */
+export const slowShare = 0.15;
+
 /** Names of the bands. */
 export interface SpeedLevel {
   readonly running: string;

@@ -18,6 +18,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   infer: async () => (await import('./infer-command.ts')).addInferCommand,
   settle: async () => (await import('./settle-command.ts')).addSettleCommand,
   status: async () => (await import('./status-command.ts')).addStatusCommand,
+  watch: async () => (await import('./watch/watch-command.ts')).addWatchCommand,
   slices: async () => (await import('./slices-command.ts')).addSlicesCommand,
   unload: async () => (await import('./unload-command.ts')).addUnloadCommand,
 };

@@ -8,7 +8,14 @@
  *
  * Medians over an hour stand for the hour: a dip shorter than half of it does not move them.
  */
-import { contextBands, promptBands, runningBands, type Band } from '../../protocol/speed-level.ts';
+import {
+  contextBands,
+  decayedShare,
+  promptBands,
+  runningBands,
+  slowShare,
+  type Band,
+} from '../../protocol/speed-level.ts';
 import { banded, meanOf, range, rateOf } from '../promql.ts';
 import type { Windows } from '../windows.ts';
 import { alert, recording, type Rule } from './rule.ts';
@@ -92,11 +99,8 @@ function slope({ slopeSeconds, hourSeconds, intervalSeconds }: Windows): string 
 
 const levelText = 'with {{ $labels.running }} running, context {{ $labels.context }}';
 
-/** Slower than its first hour by this share: a person would notice. */
-export const decayedShare = 0.05;
 /** Lost in an hour, of the first hour's speed: more than medians of a steady ring wander. */
 export const decayingShare = 0.01;
-export const slowShare = 0.15;
 
 export const speedAlerts: readonly Rule[] = [
   alert({

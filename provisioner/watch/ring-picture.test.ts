@@ -37,7 +37,7 @@ describe('a picture', () => {
       '3 stages on 2 hosts · loaded 24 s ago',
       '',
       'tokens/s    8.00  ██████████▅▅  prompt 0, most 10.0',
-      'decay      0.91 of when this watch began',
+      'decay      0.92 of when this watch began',
       '           at equal load: 1 running, 0-25% of the context, 0-1 prompt rows a',
       '           token',
       'requests   1 running, 0 waiting · sessions 1 of 2, 3 waiting',
@@ -58,11 +58,11 @@ describe('a picture', () => {
   test('keeps to 60 columns, to ASCII, and to a low screen', () => {
     const lines = drawn(seen(steady), { width: 60, height: 20, style: { colour: false, marks: plainMarks } }, live);
     assert.deepEqual(lines, [
-      'tale  ready on ant, bee                  every 2 s hh:mm:ss',
+      'tale  ready on ant, bee                   every 2 s hh:mm:ss',
       '3 stages on 2 hosts - loaded 24 s ago',
       '',
       'tokens/s    8.00  ##########++  prompt 0, most 10.0',
-      'decay      0.91 of when this watch began',
+      'decay      0.92 of when this watch began',
       '           at equal load: 1 running, 0-25% of the context,',
       '           0-1 prompt rows a token',
       'requests   1 running, 0 waiting - sessions 1 of 2, 3 waiting',
@@ -93,7 +93,7 @@ describe('a picture', () => {
   test('says of a host that does not answer why, and goes on with the others', () => {
     const lines = drawn(seen(steady, silent));
     assert.match(lines[0] ?? '', /degraded: ready on ant, no answer from bee/);
-    assert.ok(lines.includes('│        2  bee   8-11   its agent does not answer'));
+    assert.ok(lines.includes('│        2  bee   8-11     its agent does not answer'));
     assert.ok(lines.includes('           bee  no answer'));
     const at = lines.findIndex((line) => line.startsWith('! bee: does not answer: AGENT_UNREACHABLE: '));
     assert.ok(at > 0, lines.join('\n'));
@@ -121,7 +121,7 @@ describe('a picture', () => {
       lines.map((line) => line.replaceAll(escape, '').trimEnd()),
       drawn(seen(steady)),
     );
-    assert.ok(lines.some((line) => line.includes('\u001b[33m0.91 of when')));
+    assert.ok(lines.some((line) => line.includes('\u001b[33m0.92 of when')));
   });
 
   test('that is paused says so, and help stands where the stages do', () => {

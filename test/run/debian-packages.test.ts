@@ -27,7 +27,7 @@ test('only tiers of real processes ask for any', () => {
   assert.ok(neededBy('hosts', debianPackages).length > 0);
   assert.deepEqual(
     neededBy('ring', debianPackages).map(({ name }) => name),
-    ['prometheus'],
+    ['prometheus', 'tmux'],
   );
   for (const tier of ['structure', 'unit', 'simulation', 'engine'] as const) {
     assert.deepEqual(neededBy(tier, debianPackages), []);

@@ -24,6 +24,7 @@ export const debianPackages: readonly DebianPackage[] = [
   { name: 'openssh-server', reason: 'is the server that ssh sessions are tested against', neededBy: ['hosts'] },
   { name: 'sudo', reason: 'is what ssh sessions become root with', neededBy: ['hosts'] },
   { name: 'prometheus', reason: 'checks rules, and scrapes rings under them', neededBy: ['ring', 'hosts'] },
+  { name: 'tmux', reason: 'is the terminal that `watch` is drawn in', neededBy: ['ring'] },
   { name: 'e2fsprogs', reason: 'makes the small disks of test hosts', neededBy: ['hosts'] },
 ];
 

@@ -74,7 +74,7 @@ export const labelBounds = {
   decode: 'fast, exact',
   running: 'requests at once: 1, 2, 3-4, 5-8, 9-16, 17+',
   context: 'used share of the KV cache: 0-25%, 25-50%, 50-75%, 75-100%',
-  prompt: 'rows of prompts for each generated token: 0-1, 1-4, 4-16, 16+',
+  beside: 'rows of prompts for each generated token: 0-1, 1-4, 4-16, 16+',
   stages: 'how many stages a ring has, to 64',
   layers: 'first and last layer of a stage',
   device: 'cpu, gpu',

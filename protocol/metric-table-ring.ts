@@ -118,7 +118,7 @@ export const ringMetrics = {
   p4_ring_first_hour_token_seconds: {
     type: 'gauge',
     unit: 'seconds',
-    labels: ['ring', 'running', 'context', 'prompt'],
+    labels: ['ring', 'running', 'context', 'beside'],
     help: 'Mean time between two tokens of a request in the first hour of the load, by what else the ring did.',
     appears: 'first-hour',
   },

@@ -70,8 +70,10 @@ function addCounts(samples: Samples, meter: RingMeter, nowMs: number): void {
   samples.addTimes('p4_ring_inter_token_seconds', { ring }, meter.interToken);
   samples.addTimes('p4_ring_queue_seconds', { ring }, meter.queue);
   samples.addTimes('p4_ring_request_duration_seconds', { ring }, meter.duration);
-  for (const { level, seconds, tokens } of meter.firstHour.known)
-    samples.add('p4_ring_first_hour_token_seconds', { ring, ...level }, seconds / tokens);
+  for (const { level, seconds, tokens } of meter.firstHour.known) {
+    const { running, context, prompt: beside } = level;
+    samples.add('p4_ring_first_hour_token_seconds', { ring, running, context, beside }, seconds / tokens);
+  }
   const { activeSeconds, requestSeconds } = meter.activity(nowMs);
   samples.add('p4_ring_active_seconds_total', { ring }, activeSeconds);
   samples.add('p4_ring_request_seconds_total', { ring }, requestSeconds);

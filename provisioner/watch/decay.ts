@@ -117,7 +117,7 @@ export const firstHourOf = (head: SampleValues, ring: RingName): readonly SpeedS
     level: {
       running: labels['running'] ?? '',
       context: labels['context'] ?? '',
-      prompt: labels['prompt'] ?? '',
+      prompt: labels['beside'] ?? '',
     },
     ...{ seconds: value, tokens: 1 },
   }));

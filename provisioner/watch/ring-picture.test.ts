@@ -108,7 +108,7 @@ describe('a picture', () => {
   });
 
   test('compares with the first hour where the head’s agent has kept it', () => {
-    const level = { ring: 'tale', running: '1', context: '0-25%', prompt: '0-1' };
+    const level = { ring: 'tale', running: '1', context: '0-25%', beside: '0-1' };
     const more = [sample('p4_ring_first_hour_token_seconds', level, [0.08])];
     const lines = drawn(seen(steady.map((moment) => ({ ...moment, more }))));
     assert.ok(lines.includes('decay      0.73 of the first hour of this load'), lines.join('\n'));

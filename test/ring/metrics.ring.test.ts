@@ -200,7 +200,10 @@ suite('after a known workload', () => {
     const open = await scrape('local', 'application/openmetrics-text;version=1.0.0,text/plain;q=0.5');
     assert.ok(open.text.endsWith('\n# EOF\n'));
     assert.ok(open.text.includes('# TYPE p4_ring_generated_tokens counter\n'));
-    assert.deepEqual([...open.names.known].sort(), [...head.names.known].sort());
+    // Ten seconds more may have told how fast the first hour is.
+    const shown = ({ names }: Scrape): readonly string[] =>
+      [...names.known].filter((name) => metricTable[name].appears !== 'first-hour').sort();
+    assert.deepEqual(shown(open), shown(head));
     const name = 'p4_ring_generated_tokens_total';
     assert.equal(open.value(name), head.value(name));
   });

@@ -30,10 +30,10 @@ const bounds = {
   /** Frames at the head stage: one that it computes and one that waits. */
   headFrames: 2,
   /**
-   * What a chunk of a prompt adds to the wait of sessions that decode, as a multiple of their step: with it, they come to
-   * their next token in less than three times the time, whatever its place in the round.
+   * With a prompt's chunks between, sessions that decode come to their next token in so many times the time that they take by
+   * themselves: less than three, with room for what is not foreseen.
    */
-  chunkSteps: 1.5,
+  slowestBeside: 2.5,
   /** Rows of a chunk beside sessions that decode when no step was measured yet. */
   firstChunkRows: 4,
   /** Requests that ended and whose texts and settlements the head's agent still answers from memory, for each ring. */

@@ -54,9 +54,11 @@ export interface Turns {
   readonly last: Readonly<Record<TurnKind, SessionId | null>>;
   /** What the last frame with rows was for: then others have their turn. */
   readonly kind: TurnKind | null;
+  /** Frames with sessions that decode since the last one with a prompt. */
+  readonly decodes: number;
 }
 
-export const firstTurns: Turns = { last: { decode: null, prompt: null, alone: null }, kind: null };
+export const firstTurns: Turns = { last: { decode: null, prompt: null, alone: null }, kind: null, decodes: 0 };
 
 /** Who waits for a session, and on whose behalf: `SessionState.owner`. */
 export interface QueuedCall {

@@ -55,22 +55,31 @@ suite('groups of sessions that decode', () => {
 });
 
 suite('a chunk of a prompt beside sessions that decode', () => {
-  test('adds no more than its share of a step, and is never a row alone (R3)', () => {
-    const rows = chunkRows(boundByMemory, 1);
-    assert.ok((stepUs(boundByMemory, rows) ?? 0) <= 10_000 * limits.chunkSteps && rows > 8, `${rows} rows`);
-    assert.equal(chunkRows(dearPairs, 1), 2);
-    assert.equal(chunkRows(unknownPace, 1), limits.firstChunkRows);
+  test('lets a round take as much longer as it may, and is never a row alone (R3)', () => {
+    for (const { count, stages } of [
+      { count: 1, stages: 1 },
+      { count: 1, stages: 4 },
+      { count: 3, stages: 2 },
+    ]) {
+      const roundUs = (rows: number): number => count * 10_000 + (stepUs(boundByMemory, rows) ?? 0);
+      const rows = chunkRows(boundByMemory, { size: 1, count }, stages);
+      const mostUs = Math.max(count, stages) * 10_000 * limits.slowestBeside;
+      assert.ok(roundUs(rows) <= mostUs, `${rows} rows`);
+      assert.ok(rows === limits.cpuDecodeRows || roundUs(rows + 1) > mostUs, `${rows} rows`);
+    }
+    assert.equal(chunkRows(dearPairs, { size: 1, count: 1 }, 1), 2);
+    assert.equal(chunkRows(unknownPace, { size: 1, count: 1 }, 2), limits.firstChunkRows);
   });
 
   test('rides with a group only where it does not hold it up', () => {
     const rows = chunkRowsBeside(boundByMemory, 4);
-    assert.ok((stepUs(boundByMemory, 4 + rows) ?? 0) <= 11_200 * (1 + limits.chunkSteps) && rows > 16, `${rows} rows`);
+    assert.ok((stepUs(boundByMemory, 4 + rows) ?? 0) <= 11_200 * limits.slowestBeside && rows > 16, `${rows} rows`);
     assert.equal(chunkRowsBeside(dearPairs, 1), 0);
   });
 
   test('stays within one shape class', () => {
     const flat = paceOf({ 1: 1000, 63: 1001 });
-    assert.equal(chunkRows(flat, 1), limits.cpuDecodeRows);
+    assert.equal(chunkRows(flat, { size: 1, count: 1 }, 2), limits.cpuDecodeRows);
     assert.equal(chunkRowsBeside(flat, 60), limits.cpuDecodeRows - 60);
   });
 });

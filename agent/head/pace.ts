@@ -85,16 +85,18 @@ function roundUs(pace: Pace, { size, count }: Grouping, stages: number): number 
 const isKnown = (pace: Pace, rows: number): boolean => (pace[pointOf(rows)]?.rows ?? 0) > 0;
 
 /**
- * Rows of a prompt that go round by themselves while sessions decode. `usual`: rows of a group. Two at least: of a prompt's
- * rows, the journal knows of the last alone whether it had company (R3).
+ * Rows of a prompt that go round by themselves, once for each round of the groups. By themselves these come home after a step
+ * for each of them, or for each stage where stages are more. Two at least: of a prompt's rows, the journal knows of the last
+ * alone whether it had company (R3).
  */
-export function chunkRows(pace: Pace, usual: number): number {
-  return Math.max(2, fittingRows(pace, { beside: 0, usual, mostSteps: limits.chunkSteps }));
+export function chunkRows(pace: Pace, { size, count }: Grouping, stages: number): number {
+  const mostSteps = limits.slowestBeside * Math.max(count, stages) - count;
+  return Math.max(2, fittingRows(pace, { beside: 0, usual: size, mostSteps }));
 }
 
 /** Rows of a prompt that go with a group of sessions; 0 where they would hold it up. */
 export function chunkRowsBeside(pace: Pace, group: number): number {
-  return fittingRows(pace, { beside: group, usual: group, mostSteps: 1 + limits.chunkSteps });
+  return fittingRows(pace, { beside: group, usual: group, mostSteps: limits.slowestBeside });
 }
 
 interface Fitting {

@@ -5,9 +5,10 @@
  * has one to compute, or more where that is quicker (`pace.ts`). A group is made anew from whoever is ready when there is
  * room for one, so sessions join and leave at every token.
  *
- * Prompts go round in chunks of one shape class. While sessions decode, a chunk takes turns with them, and has few enough
- * rows not to hold them up; it rides with a group where that costs less than a step of its own. Where none of them waits,
- * it goes as soon as the head stage is free, and not before: whoever comes home meanwhile does not wait behind two.
+ * Prompts go round in chunks of one shape class. While sessions decode, a chunk goes when each group has gone once since the
+ * last one, and has few enough rows not to hold them up for long; it rides with a group where that costs less than a step of
+ * its own. Where none of them waits, it goes as soon as the head stage is free, and not before: whoever comes home meanwhile
+ * does not wait behind two.
  *
  * The head stage has at most `limits.headFrames` frames: one that it computes and one that waits, so it never idles and a
  * cancellation never queues behind more than that.
@@ -27,6 +28,7 @@ import {
   type RunningRequest,
   type SessionState,
   type TurnKind,
+  type Turns,
 } from './head-state.ts';
 import { chunkRows, chunkRowsBeside, grouping } from './pace.ts';
 import { roomMade } from './prefix-reuse.ts';
@@ -107,14 +109,16 @@ function chooseFeeds(head: HeadState): readonly Feed[] {
     return [{ kind: 'alone', session: lone.session, request: lone.request, rowCount: 1, again: true }];
   }
   if (decoders === 0) return promptFeeds(prompts, limits.cpuDecodeRows);
-  const { size, count } = grouping(pace, decoders, stages);
-  const room = Math.max(0, count - demand.groups);
-  const group = decoding.slice(0, room === 0 ? 0 : Math.min(size, Math.ceil(decoding.length / room)));
+  const groups = grouping(pace, decoders, stages);
+  const room = Math.max(0, groups.count - demand.groups);
+  const group = decoding.slice(0, room === 0 ? 0 : Math.min(groups.size, Math.ceil(decoding.length / room)));
   if (prompts.length === 0 || (group.length > 0 && turns.kind !== 'decode')) return group.map(decodeFeed);
   const rowsBeside = group.length === 0 ? 0 : chunkRowsBeside(pace, group.length);
   if (rowsBeside > 0) return [...group.map(decodeFeed), ...promptFeeds(prompts, rowsBeside)];
+  // A chunk by itself holds up every group: each has gone once since the last one.
+  if (turns.decodes < groups.count) return group.map(decodeFeed);
   if (group.length === 0 && framesInFlight > 0) return [];
-  return promptFeeds(prompts, chunkRows(pace, size));
+  return promptFeeds(prompts, chunkRows(pace, groups, stages));
 }
 
 const decodeFeed = ({ session, request }: Waiting): Feed => {
@@ -188,6 +192,11 @@ function rowsItem({ kind, session, request, rowCount, again }: Feed): RowsItem {
   };
 }
 
+function turnsAfter({ kind, decodes }: Turns, feeds: readonly Feed[], last: Turns['last']): Turns {
+  const [first, latest] = [feeds[0]?.kind, feeds.at(-1)?.kind];
+  return { last, kind: latest ?? kind, decodes: latest === 'prompt' ? 0 : decodes + (first === 'decode' ? 1 : 0) };
+}
+
 const rowTokens = ({ session, rowCount }: Feed): readonly TokenId[] =>
   session.history.tokens.slice(session.sentRows, session.sentRows + rowCount);
 
@@ -206,7 +215,7 @@ function fed(head: HeadState, feeds: readonly Feed[], itemsSent: number): HeadSt
     requests = requests.with(request.id, changedRequest(request, { sampledBy, fedAgain: request.fedAgain || again }));
     last[kind] = session.id;
   }
-  const turns = { last, kind: feeds.at(-1)?.kind ?? head.turns.kind };
+  const turns = turnsAfter(head.turns, feeds, last);
   const framesInFlight = head.framesInFlight + 1;
   return changedHead(head, { outbox, framesSent, framesInFlight, sessions, requests, turns });
 }

@@ -114,6 +114,26 @@ export const deployCodes = {
     remedy:
       'Open a way from this machine to the port and one of the addresses here, or give the host a jump host in the inventory: then ssh carries commands to its agent. The host is back at what it ran before.',
   },
+  PACKAGE_NOT_INSTALLED: {
+    exit: 4,
+    status: 'INTERNAL',
+    says: 'The host could not install a package; agents and rings are not touched by that.',
+    remedy:
+      'Mend what apt-get says here, or install the package there by hand, then deploy again (--tags monitoring is enough).',
+  },
+  PROMETHEUS_CONFIG_REFUSED: {
+    exit: 4,
+    status: 'FAILED_PRECONDITION',
+    says: 'The promtool of the host refuses the configuration or the rules; Prometheus goes on with what it had.',
+    remedy: 'Upgrade Prometheus there: it has to be 2.42 or newer. What promtool says stands here.',
+  },
+  PROMETHEUS_NOT_ANSWERING: {
+    exit: 4,
+    status: 'UNAVAILABLE',
+    says: 'Prometheus does not answer on the monitoring host; agents and rings are not touched by that.',
+    remedy:
+      'What it said last stands here. Where another process has its port, give the monitoring another one in the inventory.',
+  },
   REMOVAL_UNCONFIRMED: {
     exit: 2,
     status: 'FAILED_PRECONDITION',

@@ -14,10 +14,11 @@ export interface KeyPair {
   readonly key: string;
 }
 
-/** Whom a certificate speaks for: an agent at its host's addresses, or a command. */
+/** Whom a certificate speaks for: an agent at its host's addresses, the Prometheus of a host, or a command. */
 export type Holder =
   | { readonly role: 'agent'; readonly host: HostName; readonly addresses: readonly string[] }
-  | { readonly role: Exclude<Role, 'agent'> };
+  | { readonly role: 'monitor'; readonly host: HostName }
+  | { readonly role: Exclude<Role, 'agent' | 'monitor'> };
 
 /** Why a key pair is no authority, `null` for a good one. */
 export function authorityFlaw({ certificate, key }: KeyPair): string | null {
@@ -43,7 +44,7 @@ export function speaksFor(pair: KeyPair, holder: Holder, { authority, at }: { au
 export const expiryOf = (certificate: string): Date => new Date(new X509Certificate(certificate).validTo);
 
 export const subjectOf = (holder: Holder): string => `CN=${commonName(holder)}, OU=${holder.role}`;
-const commonName = (holder: Holder): string => (holder.role === 'agent' ? holder.host : holder.role);
+const commonName = (holder: Holder): string => ('host' in holder ? holder.host : holder.role);
 
 /** A name beside the subject's. */
 export interface AlternativeName {

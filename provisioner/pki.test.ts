@@ -11,7 +11,7 @@ import { hostName } from '../protocol/ids.ts';
 import { identityOf, identityOfPem } from '../protocol/peer-identity.ts';
 import { systemCode, tlsOptions, type TlsIdentity } from '../protocol/tls-identity.ts';
 import type { Holder } from './certificate.ts';
-import { ensureAuthority, ensureCertificate, revokeCertificate, standingCertificate } from './pki.ts';
+import { ensureAuthority, ensureCertificate, hasCertificate, revokeCertificate, standingCertificate } from './pki.ts';
 import { stateFolder, type StateFolder } from './state-folder.ts';
 
 const scratch = mkdtempSync(join(tmpdir(), 'p4-pki-'));
@@ -81,9 +81,11 @@ test('a certificate has its holder’s role, name and addresses, and its time', 
 
 test('commands have a certificate for each role, good for calling only', async () => {
   const folder = newFolder();
-  for (const role of ['operator', 'client', 'monitor'] as const) {
-    const { certificate } = await identityIn(folder, { role });
-    assert.deepEqual(identityOfPem(certificate), { role, name: role });
+  const holders = [{ role: 'operator' }, { role: 'client' }, { role: 'monitor', host: hostName('ant') }] as const;
+  for (const holder of holders) {
+    const { certificate } = await identityIn(folder, holder);
+    const name = holder.role === 'monitor' ? 'ant' : holder.role;
+    assert.deepEqual(identityOfPem(certificate), { role: holder.role, name });
     assert.deepEqual(new X509Certificate(certificate).keyUsage, ['1.3.6.1.5.5.7.3.2']);
   }
 });
@@ -278,4 +280,17 @@ test('a revoked certificate is taken by nobody who has the list; others and its 
   const again = await identityIn(folder, bee);
   for (const revoked of [former, successor])
     assert.match(await refusal(handshake(again, tlsOptions(revoked))), /^(closed without a word|ECONNRESET)$/);
+});
+
+test('a host that is revoked loses its monitor’s certificate, too, and no other host’s', async () => {
+  const folder = newFolder();
+  const monitor = (name: string): Holder => ({ role: 'monitor', host: hostName(name) });
+  const [former, other] = [await identityIn(folder, monitor('ant')), await identityIn(folder, monitor('bee'))];
+  assert.equal(await hasCertificate(folder, hostName('ant')), true);
+  assert.equal(await revokeCertificate(folder, hostName('ant'), now), true);
+  assert.equal(await hasCertificate(folder, hostName('ant')), false);
+  const server = await identityIn(folder, agent('127.0.0.1'));
+  assert.match(await refusal(handshake(server, tlsOptions(former))), /^(closed without a word|ECONNRESET)$/);
+  assert.deepEqual(await handshake(server, tlsOptions(other)), { role: 'monitor', name: 'bee' });
+  assert.notEqual((await identityIn(folder, monitor('ant'))).certificate, former.certificate);
 });

@@ -73,7 +73,8 @@ export async function standingCertificate(folder: StateFolder, holder: Holder, n
 }
 
 /**
- * Revokes the certificate that a host has, and forgets it: the host gets a new one when it is deployed to again.
+ * Revokes the certificates that a host has, as an agent's and as the monitor's, and forgets them: the host gets new ones
+ * when it is deployed to again.
  *
  * @returns whether there was one
  * @throws as `ensureAuthority`
@@ -81,21 +82,32 @@ export async function standingCertificate(folder: StateFolder, holder: Holder, n
 export async function revokeCertificate(folder: StateFolder, host: HostName, now: Date): Promise<boolean> {
   return whileHeld(folder, async () => {
     const authority = await authorityOf(folder, now);
-    const paths = pathsOf(folder, `agent-${host}`);
-    const certificate = await readIfThere(paths.certificate);
-    if (certificate === null) return false;
-    const former = await readIfThere(revokedPath(folder));
-    const text = await (await signing()).revocationList(authority, { former, certificate }, now);
-    await writeDurably({ path: revokedPath(folder), text, mode: certificateMode });
-    await rm(paths.key, { force: true });
-    await rm(paths.certificate, { force: true });
-    return true;
+    let hadOne = false;
+    for (const paths of hostPaths(folder, host)) {
+      const certificate = await readIfThere(paths.certificate);
+      if (certificate === null) continue;
+      const former = await readIfThere(revokedPath(folder));
+      const text = await (await signing()).revocationList(authority, { former, certificate }, now);
+      await writeDurably({ path: revokedPath(folder), text, mode: certificateMode });
+      await rm(paths.key, { force: true });
+      await rm(paths.certificate, { force: true });
+      hadOne = true;
+    }
+    return hadOne;
   });
 }
 
+/** Of all that a host may have. */
+const hostPaths = (folder: StateFolder, host: HostName): readonly PairPaths[] =>
+  hostRoles.map((role) => pathsOf(folder, `${role}-${host}`));
+
+const hostRoles = ['agent', 'monitor'] as const;
+
 /** Whether a host has a certificate of this fleet that is not revoked. @throws STATE_UNREADABLE */
-export const hasCertificate = async (folder: StateFolder, host: HostName): Promise<boolean> =>
-  (await readIfThere(pathsOf(folder, `agent-${host}`).certificate)) !== null;
+export async function hasCertificate(folder: StateFolder, host: HostName): Promise<boolean> {
+  const found = await Promise.all(hostPaths(folder, host).map(({ certificate }) => readIfThere(certificate)));
+  return found.some((certificate) => certificate !== null);
+}
 
 const revokedPath = (folder: StateFolder): string => join(folder.pki, 'revoked.crl');
 
@@ -109,7 +121,7 @@ async function revokedIn(folder: StateFolder): Promise<{ readonly revoked?: stri
 
 const authorityName = 'authority';
 
-const nameOf = (holder: Holder): string => (holder.role === 'agent' ? `agent-${holder.host}` : holder.role);
+const nameOf = (holder: Holder): string => ('host' in holder ? `${holder.role}-${holder.host}` : holder.role);
 
 interface PairPaths {
   readonly certificate: string;

@@ -15,6 +15,11 @@ export interface ActualState {
   readonly users: ReadonlyMap<string, UserState | null>;
   readonly paths: ReadonlyMap<string, PathState>;
   readonly units: ReadonlyMap<string, UnitState>;
+  readonly packages: ReadonlyMap<string, PackageState>;
+}
+
+export interface PackageState {
+  readonly isInstalled: boolean;
 }
 
 export interface GroupState {
@@ -61,6 +66,8 @@ export interface UnitState {
   readonly needsReload: boolean;
   /** Since when its process runs, in seconds since 1970; 0 where none does. */
   readonly startedAt: number;
+  /** When its process was last told to read its configuration again, in seconds since 1970; 0 where nobody noted it. */
+  readonly rereadAt: number;
 }
 
 /** Files longer than this are compared by their hash alone. */
@@ -68,11 +75,13 @@ const shownFileBytes = 64 * 1024;
 
 /** Asks for all pieces in one script. Files that may not be shown are not read, only hashed. */
 export function actualScript(resources: readonly Resource[]): string {
-  const units = resources.flatMap((resource) => (resource.kind === 'unit' ? [resource.name] : []));
+  const units = resources.flatMap((resource) =>
+    resource.kind === 'unit' ? [[resource.name, resource.rereads?.mark ?? '']] : [],
+  );
   return [
     preamble,
     ...resources.map(question),
-    ...units.map((unit) => `unit ${shellQuoted(unit)}`),
+    ...units.map((words) => `unit ${shellWords(...words)}`),
     'echo end',
     '',
   ].join('\n');
@@ -123,8 +132,10 @@ unit() {
   since=0; property ExecMainStartTimestamp; started=$value; property ActiveState; active=$value
   [ "$active" = active ] && [ -n "$started" ] && since=$(date -d "$started" +%s)
   property LoadState; loaded=$value; property UnitFileState; enabled=$value; property NeedDaemonReload
-  line unit "$1" "$loaded" "$enabled" "$active" "$value" "$since"
-}`;
+  reread=0; if [ -n "$2" ] && [ -e "$2" ]; then reread=$(stat -c %Y "$2"); fi
+  line unit "$1" "$loaded" "$enabled" "$active" "$value" "$since" "$reread"
+}
+package() { line package "$1" "$(dpkg-query -W -f '\${db:Status-Status}' "$1" 2>/dev/null)"; }`;
 
 function question(resource: Resource, index: number): string {
   switch (resource.kind) {
@@ -138,6 +149,11 @@ function question(resource: Resource, index: number): string {
     case 'link':
     case 'absent':
       return `path ${index} ${shellWords(resource.path, 'flat')}`;
+    case 'package':
+      return `package ${shellQuoted(resource.name)}`;
+    case 'withdrawal':
+      // The facts have it.
+      return ':';
     case 'release':
       // Looked at by what sends it.
       return ':';
@@ -159,6 +175,7 @@ export function parseActual(host: HostName, resources: readonly Resource[], text
   const users = new Map<string, UserState | null>();
   const paths = new Map<string, PathState>();
   const units = new Map<string, UnitState>();
+  const packages = new Map<string, PackageState>();
   const unreadable = (line: string): P4Error =>
     new P4Error('HOST_FACTS_UNREADABLE', { host, what: 'the state of the host', found: line.slice(0, 200) });
   const lines = text.split('\n').filter((line) => line !== '');
@@ -168,6 +185,7 @@ export function parseActual(host: HostName, resources: readonly Resource[], text
     if (about === 'group') groups.set(name, fields.length === 0 ? null : { gid: Number(fields[0]) });
     else if (about === 'user') users.set(name, fields.length === 0 ? null : userState(fields));
     else if (about === 'unit') units.set(name, unitState(fields));
+    else if (about === 'package') packages.set(name, { isInstalled: fields[0] === 'installed' });
     else if (about === 'path') {
       const state = pathState(fields);
       const resource = resources[Number(name)];
@@ -175,7 +193,7 @@ export function parseActual(host: HostName, resources: readonly Resource[], text
       paths.set(resource.path, state);
     } else throw unreadable(line);
   }
-  return { groups, users, paths, units };
+  return { groups, users, paths, units, packages };
 }
 
 const userState = ([uid, gid, shell = '']: readonly string[]): UserState => ({
@@ -184,12 +202,13 @@ const userState = ([uid, gid, shell = '']: readonly string[]): UserState => ({
   shell,
 });
 
-const unitState = ([loaded, enabled, activity = '', needsReload, startedAt]: readonly string[]): UnitState => ({
+const unitState = ([loaded, enabled, activity = '', ...rest]: readonly string[]): UnitState => ({
   isKnown: loaded === 'loaded',
   isEnabled: enabled === 'enabled',
   activity,
-  needsReload: needsReload === 'yes',
-  startedAt: Number(startedAt),
+  needsReload: rest[0] === 'yes',
+  startedAt: Number(rest[1]),
+  rereadAt: Number(rest[2]),
 });
 
 /** `null` for what the script does not print. */

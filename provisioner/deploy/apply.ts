@@ -8,7 +8,9 @@
 import { assert } from '../../protocol/assert.ts';
 import { shellQuoted, shellWords } from '../ssh/shell-quoting.ts';
 import type { Change, UnitStep } from './difference.ts';
-import type { Ownership, Resource } from './resource.ts';
+import { installCommands } from './monitoring/package-installation.ts';
+import { withdrawScript } from './monitoring/withdrawal.ts';
+import type { FileResource, Ownership, Resource, UnitResource } from './resource.ts';
 
 export interface HostScript {
   readonly script: string;
@@ -35,6 +37,10 @@ export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
 umask 077
 put() {
   IFS= read -r content
+  if [ -n "\${4:-}" ] && [ -f "$1" ]; then
+    IFS= read -r first <"$1" || true
+    case $first in "$5"*) ;; *) cp -p "$1" "$4.p4-new"; sync "$4.p4-new"; mv -fT "$4.p4-new" "$4" ;; esac
+  fi
   [ -d "$(dirname "$1")" ] || mkdir -p -m 755 "$(dirname "$1")"
   printf '%s' "$content" | base64 -d >"$1.p4-new"
   chown "$3" "$1.p4-new"; chmod "$2" "$1.p4-new"; sync "$1.p4-new"
@@ -69,13 +75,17 @@ function commands({ resource, action }: Change): string {
     case 'folder':
       return action.kind === 'make-folder' ? `folder ${owned(resource)}` : ownCommand(resource);
     case 'file':
-      return action.kind === 'write-file' ? `put ${owned(resource)}` : ownCommand(resource);
+      return action.kind === 'write-file' ? `put ${owned(resource)}${keeping(resource)}` : ownCommand(resource);
     case 'link':
       return `point ${shellWords(resource.path, resource.target)}`;
     case 'absent':
       return `rm -f ${shellQuoted(resource.path)}`;
     case 'unit':
-      return action.kind === 'unit' ? unitCommands(resource.name, action.steps) : '';
+      return action.kind === 'unit' ? unitCommands(resource, action.steps) : '';
+    case 'package':
+      return installCommands(resource.name);
+    case 'withdrawal':
+      return withdrawScript;
     case 'release':
       assert(false, 'a release is sent, not applied');
   }
@@ -89,18 +99,22 @@ const ownerText = ({ user, group }: Ownership): string => `${user}:${group}`;
 
 const owned = ({ path, mode, owner }: Owned): string => shellWords(path, mode.toString(8), ownerText(owner));
 
+const keeping = ({ replaced }: FileResource): string =>
+  replaced === undefined ? '' : ` ${shellWords(replaced.keptAt, replaced.ownMark)}`;
+
 function ownCommand(resource: Owned): string {
   const isDeep = resource.kind === 'folder' && resource.isOwnedThroughout;
   return `own ${owned(resource)} ${isDeep ? '-R' : "''"}`;
 }
 
-function unitCommands(name: string, steps: readonly UnitStep[]): string {
+function unitCommands({ name, rereads }: UnitResource, steps: readonly UnitStep[]): string {
   const unit = shellQuoted(name);
   const command: Readonly<Record<UnitStep, string>> = {
     reload: 'systemctl daemon-reload',
     enable: `systemctl --quiet enable ${unit}`,
     start: `systemctl reset-failed ${unit} 2>/dev/null || true; systemctl start ${unit}`,
-    restart: `systemctl restart ${unit}`,
+    restart: `systemctl reset-failed ${unit} 2>/dev/null || true; systemctl restart ${unit}`,
+    reread: `systemctl reload ${unit}${rereads === null ? '' : `; touch ${shellQuoted(rereads.mark)}`}`,
   };
   return steps.map((step) => command[step]).join('\n');
 }

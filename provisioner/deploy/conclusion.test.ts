@@ -15,6 +15,7 @@ import type { Change } from './difference.ts';
 import { hostLockOwner } from './host-lock.ts';
 import { HostRun } from './host-run.ts';
 import { chosenPhases } from './phase.ts';
+import { tellStaleTargets } from './monitoring/monitoring-phase.ts';
 import { removalUnconfirmed } from './removal.ts';
 import { Report } from './report.ts';
 import { noteEndedRings, refuseEndedRings } from './ring-guard.ts';
@@ -27,14 +28,21 @@ interface Desk {
   readonly said: () => readonly string[];
 }
 
-async function deskOf(more: Partial<DeployOrder> = {}): Promise<Desk> {
-  const reading = parseInventory('hosts: { ant: { address: a }, bee: { address: b } }', 'inventory.yaml');
+async function deskOf(more: Partial<DeployOrder> = {}, monitoring = ''): Promise<Desk> {
+  const text = `hosts: { ant: { address: a }, bee: { address: b } }\n${monitoring}`;
+  const reading = parseInventory(text, 'inventory.yaml');
   assert.ok(reading.kind === 'inventory');
   const { inventory } = reading;
   const out = new PassThrough();
   const terminal = new Terminal('text', { out, err: new PassThrough() });
   const order: DeployOrder = {
-    ...{ inventory, inventoryFile: '/inventory.yaml', hosts: inventory.hosts, phases: chosenPhases(undefined) },
+    ...{
+      inventory,
+      inventoryFile: '/inventory.yaml',
+      hosts: inventory.hosts,
+      revoked: null,
+      phases: chosenPhases(undefined),
+    },
     state: stateFolder({ option: null, environment: {}, workingFolder: '/nowhere' }),
     ...{ forks: 1, isCheck: false, restartsRings: false, forcesUnlock: false, measuresAnew: false },
     acceptance: { fingerprints: [], isNewAccepted: false },
@@ -58,7 +66,7 @@ async function deskOf(more: Partial<DeployOrder> = {}): Promise<Desk> {
 }
 
 const restart: Change = {
-  resource: { kind: 'unit', name: hostLayout.agentUnit, readsAtStart: [] },
+  resource: { kind: 'unit', name: hostLayout.agentUnit, activity: 'runs', readsAtStart: [], rereads: null },
   phase: 'services',
   action: { kind: 'unit', steps: ['restart'] },
   text: 'p4-agent.service: restart',
@@ -143,4 +151,12 @@ test('a removal that nobody confirmed names the rings that it would end, host by
     ends: ['ant: the loaded ring three', 'bee: the loaded rings three, whole'],
   });
   assert.equal(removalUnconfirmed([cat], rings).facts['ends'], 'no loaded ring');
+});
+
+test('a run that leaves the monitoring host out says that its targets are as they were', async () => {
+  const { deployment, said } = await deskOf({}, 'monitoring: bee');
+  tellStaleTargets(deployment);
+  assert.deepEqual(said(), ['']);
+  tellStaleTargets({ ...deployment, hosts: deployment.hosts.filter(({ name }) => name === 'ant') });
+  assert.match(said().join('\n'), /^ {2}The targets of Prometheus on bee are not brought up to date/);
 });

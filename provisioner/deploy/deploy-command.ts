@@ -80,6 +80,7 @@ async function deploy(inventoryFile: string, options: DeployOptions, context: Co
     inventoryFile,
     state,
     hosts: limitedHosts(inventory, options.limit).filter(({ name }) => name !== revoked),
+    revoked,
     phases: chosenPhases(options.tags),
     forks: wholeNumber('--forks', options.forks, [1, limits.fleetHosts]),
     isCheck: options.check === true,

@@ -1,4 +1,5 @@
 /** What a deployment is asked to do, and what all of its phases work with. */
+import type { HostName } from '../../protocol/ids.ts';
 import type { Inventory, InventoryHost } from '../../protocol/inventory.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import type { KeyAcceptance } from '../ssh/host-trust.ts';
@@ -16,6 +17,8 @@ export interface DeployOrder {
   readonly state: StateFolder;
   /** The hosts to deploy to. */
   readonly hosts: readonly InventoryHost[];
+  /** The host that leaves the fleet in this run, `null` for none. */
+  readonly revoked: HostName | null;
   readonly phases: ReadonlySet<PhaseName>;
   /** Hosts at once. */
   readonly forks: number;

@@ -23,7 +23,7 @@ import {
 import { makeAllChanges } from './change-phases.ts';
 import { goesOn, isReady, type Deployment } from './deploy-order.ts';
 import { desiredResources } from './desired.ts';
-import { changesOf } from './difference.ts';
+import { changesOf, type Change, type ReleaseState } from './difference.ts';
 import { gatherFacts } from './facts-phase.ts';
 import { refuseForeignState } from './foreign-state.ts';
 import { onHosts } from './fork.ts';
@@ -31,6 +31,8 @@ import { hostLayout } from '../host-layout.ts';
 import type { HostRun } from './host-run.ts';
 import { runHostScript } from '../ssh/host-script.ts';
 import { loadedRings } from './loaded-rings.ts';
+import { monitoringDesire } from './monitoring/monitoring-desire.ts';
+import { setUpMonitoring, tellMonitoring } from './monitoring/monitoring-phase.ts';
 import { noteEndedRings, refuseEndedRings } from './ring-guard.ts';
 import {
   ownArchitecture,
@@ -42,6 +44,7 @@ import {
   type HostRelease,
   type HostReleases,
 } from './release-phase.ts';
+import { agentPhaseOf } from './phase.ts';
 import type { Resource } from './resource.ts';
 import { switchHosts } from './switch-phases.ts';
 import { beginPhase } from './telling.ts';
@@ -77,6 +80,7 @@ async function deployReleases(deployment: Deployment, shelf: ReleaseShelf): Prom
   const rings = await loadedRings(deployment, deployment.hosts.filter(runsStages));
   if (order.isCheck) {
     tellPredicted(deployment);
+    tellMonitoring(deployment);
     noteEndedRings(deployment, rings);
   }
   refuseSurveyed(deployment, { releases, known, rings });
@@ -119,14 +123,15 @@ async function surveyHosts(deployment: Deployment, { shelf, known }: SurveyNeeds
   await onHosts({ phase: 'release', hosts, forks: order.forks }, async (host) => {
     const release = await releaseFor(host, shelf);
     const desired = await desiredOn(deployment, host, { releaseId: release.id, addresses: known, isFinal: false });
+    const all = [...desired.agent, ...desired.monitoring];
     const [state, text] = await Promise.all([
       releaseStateOn(host, release, signal),
-      runHostScript(host.session, 'look at the host', { script: actualScript(desired), signal }),
+      runHostScript(host.session, 'look at the host', { script: actualScript(all), signal }),
     ]);
-    const actual = parseActual(host.name, desired, text);
+    const actual = parseActual(host.name, all, text);
     host.actual = host.madeFolder ? withoutMadeFolder(actual) : actual;
     refuseForeignState(host.host, host.actual);
-    host.plan(desired, changesOf({ desired, actual: host.actual, release: state }));
+    host.plan(all, changesFor(host, desired, state));
     releases.set(host, { release, state });
   });
   return releases;
@@ -143,8 +148,22 @@ async function planHosts(deployment: Deployment, { releases, addresses }: Planni
   await onHosts({ phase: report.current ?? 'addresses', hosts, forks: order.forks }, async (host) => {
     const { release, state } = present(releases.get(host), 'the release of the host is known');
     const desired = await desiredOn(deployment, host, { releaseId: release.id, addresses, isFinal: true });
-    host.plan(desired, changesOf({ desired, actual: host.actual, release: state }));
+    host.plan([...desired.agent, ...desired.monitoring], changesFor(host, desired, state));
   });
+}
+
+/** What shall be on a host: for its agent, and for the monitoring of the fleet. */
+interface HostDesire {
+  readonly agent: readonly Resource[];
+  readonly monitoring: readonly Resource[];
+}
+
+/** Two lists that know nothing of each other: a change of the one restarts nothing of the other. */
+function changesFor({ actual }: HostRun, desire: HostDesire, release: ReleaseState): readonly Change[] {
+  return [
+    ...changesOf({ desired: desire.agent, actual, release, phaseOf: agentPhaseOf }),
+    ...changesOf({ desired: desire.monitoring, actual, release, phaseOf: () => 'monitoring' }),
+  ];
 }
 
 interface HostChoices {
@@ -158,9 +177,9 @@ async function desiredOn(
   deployment: Deployment,
   host: HostRun,
   { releaseId, addresses, isFinal }: HostChoices,
-): Promise<readonly Resource[]> {
+): Promise<HostDesire> {
   const entry = addresses.get(host.name) ?? null;
-  return desiredResources({
+  const agent = desiredResources({
     host: host.host,
     facts: host.facts,
     releaseId,
@@ -168,6 +187,7 @@ async function desiredOn(
     identity: entry === null ? null : await identityOf(deployment, host, { entry, isFinal }),
     revoked: await revokedList(deployment.order.state),
   });
+  return { agent, monitoring: await monitoringDesire(deployment.order, host, { addresses, isFinal }) };
 }
 
 /** The lock's folder is the first thing that a run makes: a change like others. */
@@ -252,9 +272,11 @@ async function prepareAndSwitch(deployment: Deployment, { releases, decision }: 
   }
   deployment.signal.throwIfAborted();
   await switchHosts(deployment, { addresses, operator });
-  if (!isReady(deployment) || !phases.has('services')) return;
-  await noteAddresses(deployment, decision);
-  await pruneOld(deployment);
+  if (isReady(deployment) && phases.has('services')) {
+    await noteAddresses(deployment, decision);
+    await pruneOld(deployment);
+  }
+  if (isReady(deployment) && phases.has('monitoring')) await setUpMonitoring(deployment, addresses);
 }
 
 interface TrialNeeds {

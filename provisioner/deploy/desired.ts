@@ -65,7 +65,8 @@ export function desiredResources(desired: DesiredHost): readonly Resource[] {
     ...startedUnits(privileges).map((name): UnitResource => {
       const own = wanted.map(({ path }) => path).filter((path) => isOfUnit(path, name));
       const program = [releaseId, hostLayout.current, ...configuration.map(resourceName)];
-      return { kind: 'unit', name, readsAtStart: name === hostLayout.agentUnit ? [...own, ...program] : own };
+      const readsAtStart = name === hostLayout.agentUnit ? [...own, ...program] : own;
+      return { kind: 'unit', name, activity: 'runs', readsAtStart, rereads: null };
     }),
   ];
 }

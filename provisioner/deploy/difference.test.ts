@@ -9,6 +9,7 @@ import { hostName } from '../../protocol/ids.ts';
 import { actualScript, parseActual, type ActualState } from './actual.ts';
 import { applyScript } from './apply.ts';
 import { changesOf, type Change } from './difference.ts';
+import { agentPhaseOf } from './phase.ts';
 import type { FileResource, Ownership, Resource } from './resource.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'p4-difference-'));
@@ -35,7 +36,8 @@ const desired: readonly Resource[] = [
 
 const look = (): ActualState =>
   parseActual(host, desired, execFileSync('sh', ['-c', actualScript(desired)], { encoding: 'utf8' }));
-const changes = (): readonly Change[] => changesOf({ desired, actual: look(), release: 'whole' });
+const changes = (): readonly Change[] =>
+  changesOf({ desired, actual: look(), release: 'whole', phaseOf: agentPhaseOf });
 const texts = (): readonly string[] => changes().map(({ text }) => text.replaceAll(`${folder}/`, ''));
 
 function apply(): void {
@@ -88,7 +90,8 @@ test('a user that comes back gets the number its files still have', () => {
     { kind: 'folder', path: '/var/lib/p4', mode: 0o700, owner: p4, isOwnedThroughout: true },
   ];
   const text = 'group\tp4\nuser\tp4\npath\t2\tfolder\t700\t991\t990\tUNKNOWN\tUNKNOWN\tno\tfull\nend\n';
-  const found = changesOf({ desired: resources, actual: parseActual(host, resources, text), release: 'whole' });
+  const actual = parseActual(host, resources, text);
+  const found = changesOf({ desired: resources, actual, release: 'whole', phaseOf: agentPhaseOf });
   assert.deepEqual(
     found.map(({ action }) => action),
     [
@@ -103,11 +106,14 @@ test('a unit is restarted only for what its process reads at its start', () => {
   const units: readonly Resource[] = [
     { kind: 'release', id: 'abc' },
     { kind: 'link', path: '/opt/p4/current', target: 'releases/abc' },
-    { kind: 'unit', name: 'p4-agent.service', readsAtStart: ['/opt/p4/current', 'abc'] },
+    {
+      ...{ kind: 'unit', name: 'p4-agent.service', activity: 'runs' },
+      ...{ readsAtStart: ['/opt/p4/current', 'abc'], rereads: null },
+    },
   ];
   const stepsAt = (link: string, unit: string, release: 'whole' | 'damaged' = 'whole'): readonly string[] => {
     const actual = parseActual(host, units, `path\t1\tlink\t${link}\nunit\tp4-agent.service\t${unit}\nend\n`);
-    const last = changesOf({ desired: units, actual, release }).at(-1)?.action;
+    const last = changesOf({ desired: units, actual, release, phaseOf: agentPhaseOf }).at(-1)?.action;
     return last?.kind === 'unit' ? last.steps : [];
   };
   const running = 'loaded\tenabled\tactive\tno\t1000';

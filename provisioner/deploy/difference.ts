@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto';
 import { present } from '../../protocol/assert.ts';
 import type { ActualState, PathOwnership, PathState, UnitState } from './actual.ts';
 import { hostLayout } from '../host-layout.ts';
-import { phaseOf, type PhaseName } from './phase.ts';
+import type { PhaseName } from './phase.ts';
 import {
   modeText,
   resourceName,
@@ -43,10 +43,12 @@ export type Action =
   | { readonly kind: 'send-release' }
   | { readonly kind: 'link' }
   | { readonly kind: 'delete' }
+  | { readonly kind: 'install' }
+  | { readonly kind: 'withdraw' }
   | { readonly kind: 'unit'; readonly steps: readonly UnitStep[] };
 
-/** `reload`: systemd reads unit files anew. */
-export type UnitStep = 'reload' | 'enable' | 'start' | 'restart';
+/** `reload`: systemd reads unit files anew. `reread`: the unit's process reads its configuration anew. */
+export type UnitStep = 'reload' | 'enable' | 'start' | 'restart' | 'reread';
 
 /** Whether a release is on the host, whole: what sends it knows. */
 export type ReleaseState = 'whole' | 'absent' | 'damaged';
@@ -55,6 +57,8 @@ export interface Comparison {
   readonly desired: readonly Resource[];
   readonly actual: ActualState;
   readonly release: ReleaseState;
+  /** The phase that brings a resource about. */
+  readonly phaseOf: (resource: Resource) => PhaseName;
 }
 
 export function changesOf(comparison: Comparison): readonly Change[] {
@@ -62,14 +66,18 @@ export function changesOf(comparison: Comparison): readonly Change[] {
   const found: Change[] = [];
   for (const resource of comparison.desired) {
     const difference = differenceOf(resource, { ...comparison, lost, before: found });
-    if (difference !== null) found.push({ resource, phase: phaseOf(resource), ...difference });
+    if (difference !== null) found.push({ resource, phase: comparison.phaseOf(resource), ...difference });
   }
   return found;
 }
 
 /** Whether a change makes a process that reads the resource at its start outdated. */
 const isOfContent = ({ action }: Change): boolean =>
-  action.kind === 'write-file' || action.kind === 'link' || action.kind === 'send-release';
+  action.kind === 'write-file' ||
+  action.kind === 'link' ||
+  action.kind === 'send-release' ||
+  action.kind === 'delete' ||
+  action.kind === 'install';
 
 interface Surroundings extends Comparison {
   readonly lost: LostIds;
@@ -110,6 +118,11 @@ function differenceOf(resource: Resource, around: Surroundings): Difference | nu
       );
     case 'unit':
       return unitDifference(resource, around);
+    case 'package':
+      if (stateIn(actual.packages, resource.name).isInstalled) return null;
+      return difference({ kind: 'install' }, `install the package ${resource.name}`);
+    case 'withdrawal':
+      return difference({ kind: 'withdraw' }, `take its monitoring away: ${resource.pieces.join(', ')}`);
   }
 }
 
@@ -212,30 +225,46 @@ function unitDifference(resource: UnitResource, around: Surroundings): Differenc
     enable: 'enable',
     start: 'start',
     restart: 'restart',
+    reread: 'have it read its configuration',
   };
   return difference({ kind: 'unit', steps }, `${resource.name}: ${steps.map((step) => words[step]).join(', ')}`);
 }
 
-function unitSteps(resource: UnitResource, state: UnitState, { before, actual }: Surroundings): readonly UnitStep[] {
+function unitSteps(resource: UnitResource, state: UnitState, around: Surroundings): readonly UnitStep[] {
+  const { before } = around;
+  // What is done for somebody else's unit is done for that alone.
+  const unitFiles = resource.activity === 'runs' ? unitFolder : `${unitFolder}${resource.name}`;
   const isFileChanged = before.some(
-    (change) => isOfContent(change) && resourceName(change.resource).startsWith(unitFolder),
+    (change) => isOfContent(change) && resourceName(change.resource).startsWith(unitFiles),
   );
+  const reload = isFileChanged || state.needsReload ? (['reload'] as const) : [];
   const isRunning = state.activity === 'active';
-  const reads = new Set(resource.readsAtStart);
-  const isOutdated =
-    before.some((change) => isOfContent(change) && reads.has(resourceName(change.resource))) ||
-    resource.readsAtStart.some((name) => isNewer(actual.paths.get(name), state.startedAt));
+  const isOutdated = isRead(resource.readsAtStart, state.startedAt, around);
+  const isRestarted = isRunning && isOutdated;
+  const again: readonly UnitStep[] = isRestarted ? ['restart'] : isRunning ? rereadSteps(resource, state, around) : [];
+  if (resource.activity === 'as-it-is') return isRunning ? [...reload, ...again] : [];
+  // An installation starts it before it has what it shall read.
+  const isStartedBefore = before.some(({ action }) => action.kind === 'install');
   return [
-    ...(isFileChanged || state.needsReload || !state.isKnown ? (['reload'] as const) : []),
+    ...(state.isKnown ? reload : (['reload'] as const)),
     ...(state.isEnabled ? [] : (['enable'] as const)),
-    ...(isRunning ? [] : (['start'] as const)),
-    ...(isRunning && isOutdated ? (['restart'] as const) : []),
+    ...(isRunning ? again : ([isStartedBefore ? 'restart' : 'start'] as const)),
   ];
 }
+
+function rereadSteps({ rereads }: UnitResource, state: UnitState, around: Surroundings): readonly UnitStep[] {
+  if (rereads === null) return [];
+  return isRead(rereads.names, Math.max(state.startedAt, state.rereadAt), around) ? ['reread'] : [];
+}
+
+/** Whether what was read has changed since: by a change that comes before, or by a run that was cut off. */
+const isRead = (names: readonly string[], readAt: number, { before, actual }: Surroundings): boolean =>
+  before.some((change) => isOfContent(change) && names.includes(resourceName(change.resource))) ||
+  names.some((name) => isNewer(actual.paths.get(name), readAt));
 
 /** Unit files stand here; a change to any of them wants a reload. */
 const unitFolder = `${hostLayout.units}/`;
 
 /** Changed since: by a run that did not get as far as the restart, or by somebody else. */
-const isNewer = (state: PathState | undefined, startedAt: number): boolean =>
-  (state?.kind === 'file' || state?.kind === 'link') && startedAt > 0 && state.changedAt > startedAt;
+const isNewer = (state: PathState | undefined, readAt: number): boolean =>
+  (state?.kind === 'file' || state?.kind === 'link') && readAt > 0 && state.changedAt > readAt;

@@ -8,6 +8,8 @@ import { onHosts } from './fork.ts';
 import { clockWarningMs, sharedMachines, unfitness, type ReleaseNeeds } from './host-fitness.ts';
 import { hostLayout } from '../host-layout.ts';
 import type { HostRun } from './host-run.ts';
+import { isMonitoringHost } from './monitoring/monitoring-desire.ts';
+import { monitoringFactsScript, parseMonitoringFacts } from './monitoring/monitoring-facts.ts';
 import { runHostScript } from '../ssh/host-script.ts';
 import { ownArchitecture, type ReleaseShelf } from './release-phase.ts';
 
@@ -16,14 +18,18 @@ export async function gatherFacts(deployment: Deployment, needs: ReleaseNeeds, s
   const { order, hosts, signal } = deployment;
   await onHosts({ phase: 'facts', hosts, forks: order.forks }, async (host) => {
     const script = factsScript([hostLayout.programs, host.host.variables.stateFolder]);
-    const [text, libraries] = await Promise.all([
+    const [text, libraries, monitoring] = await Promise.all([
       runHostScript(host.session, 'gather facts', { script, signal }),
       shelf
         .release(ownArchitecture, 'none')
         .then((release) => askLibraries({ session: host.session, root: hostLayout.programs, signal }, release.needs)),
+      isMonitoringHost(order, host.name)
+        ? runHostScript(host.session, 'look for Prometheus', { script: monitoringFactsScript, signal })
+        : null,
     ]);
     host.facts = parseFacts(host.name, text);
     host.libraries = libraries;
+    if (monitoring !== null) host.monitoring = parseMonitoringFacts(host.name, monitoring);
     const fault = unfitness(host.name, host.facts, { needs, now: new Date() });
     if (fault !== null) host.fail('facts', fault);
     else tell(deployment, host);

@@ -5,9 +5,8 @@
  * needs no more than what comes with systemd and a shell.
  */
 import { shellQuoted } from '../ssh/shell-quoting.ts';
-
-/** The line a whole answer ends with. */
-export const factsEnd = 'end';
+import { factsEnd, factsPreamble } from './fact-lines.ts';
+import { piecesScript } from './monitoring/withdrawal.ts';
 
 /** Libraries that the CUDA build is linked with and does not bring along. */
 export const cudaLibraries = ['libcuda.so.1', 'libcudart.so.13', 'libcublas.so.13', 'libcublasLt.so.13'] as const;
@@ -15,9 +14,7 @@ export const cudaLibraries = ['libcuda.so.1', 'libcudart.so.13', 'libcublas.so.1
 /**
  * @param folders absolute paths whose file systems are looked at; they need not be there yet
  */
-export const factsScript = (folders: readonly string[]): string => `export LC_ALL=C PATH="$PATH:/usr/sbin:/sbin"
-fact() { printf '%s=%s\\n' "$1" "$2"; }
-has() { command -v "$1" >/dev/null 2>&1; }
+export const factsScript = (folders: readonly string[]): string => `${factsPreamble}
 if [ -r /etc/os-release ]; then
   ( . /etc/os-release; fact os-id "$ID"; fact os-version "$VERSION_ID"; fact os-name "$PRETTY_NAME" )
 fi
@@ -58,5 +55,6 @@ if has nvidia-smi; then
     fact gpu "$gpu"
   done
 fi
+${piecesScript('fact monitoring')}
 echo ${factsEnd}
 `;

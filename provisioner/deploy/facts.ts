@@ -1,7 +1,7 @@
 /** What a host says of itself (`facts-script.ts`), parsed strictly. */
-import { P4Error } from '../../protocol/errors.ts';
 import type { HostName } from '../../protocol/ids.ts';
-import { cudaLibraries, factsEnd } from './facts-script.ts';
+import { FactLines } from './fact-lines.ts';
+import { cudaLibraries } from './facts-script.ts';
 
 export interface HostFacts {
   readonly os: { readonly id: string; readonly version: string; readonly name: string };
@@ -29,6 +29,8 @@ export interface HostFacts {
   /** Stages that run, by their units' names. */
   readonly stageUnits: readonly string[];
   readonly nvidia: NvidiaFacts;
+  /** What it has of a monitoring that deploy put there (`monitoring/withdrawal.ts`), as paths. */
+  readonly monitoringPieces: readonly string[];
 }
 
 export interface NvidiaFacts {
@@ -77,6 +79,7 @@ export function parseFacts(host: HostName, text: string): HostFacts {
     addresses: lines.many('address', /^([0-9a-fA-F.:]+)$/).map(([address = '']) => address),
     stageUnits: lines.many('stage-unit', /^(p4-stage@\S+\.service)$/).map(([unit = '']) => unit),
     nvidia: nvidiaOf(lines),
+    monitoringPieces: lines.many('monitoring', /^(\/.+)$/).map(([path = '']) => path),
   };
 }
 
@@ -104,49 +107,4 @@ function libcOf(text: string): HostFacts['libc'] {
 function systemdOf(lines: FactLines): number | null {
   const [, version] = /^systemd (\d+)/.exec(lines.text('systemd')) ?? [];
   return version === undefined || lines.text('booted') !== 'systemd' ? null : Number(version);
-}
-
-/** The answer's lines by name. */
-class FactLines {
-  readonly #host: HostName;
-  readonly #values = new Map<string, string[]>();
-
-  constructor(host: HostName, text: string) {
-    this.#host = host;
-    const lines = text.split('\n').filter((line) => line !== '');
-    if (lines.at(-1) !== factsEnd) throw this.#unreadable('an answer that is cut off', lines.at(-1) ?? '');
-    for (const line of lines.slice(0, -1)) {
-      const [, name, value] = /^([a-z-]+)=(.*)$/.exec(line) ?? [];
-      if (name === undefined || value === undefined) throw this.#unreadable('a line that is no fact', line);
-      this.#values.set(name, [...(this.#values.get(name) ?? []), value]);
-    }
-  }
-
-  /** Empty where the host did not say. */
-  text(name: string): string {
-    return this.#values.get(name)?.[0] ?? '';
-  }
-
-  /** The groups of the pattern, which the fact has to match. */
-  one(name: string, pattern: RegExp): readonly string[] {
-    return this.#groups(name, this.text(name), pattern);
-  }
-
-  many(name: string, pattern: RegExp): readonly (readonly string[])[] {
-    return (this.#values.get(name) ?? []).map((value) => this.#groups(name, value, pattern));
-  }
-
-  count(name: string): number {
-    return Number(this.one(name, /^(\d{1,15})$/)[0]);
-  }
-
-  #groups(name: string, value: string, pattern: RegExp): readonly string[] {
-    const groups = pattern.exec(value);
-    if (groups === null) throw this.#unreadable(`the fact ${name}`, value);
-    return groups.slice(1);
-  }
-
-  #unreadable(what: string, found: string): P4Error {
-    return new P4Error('HOST_FACTS_UNREADABLE', { host: this.#host, what, found: found.slice(0, 200) });
-  }
 }

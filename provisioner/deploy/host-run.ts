@@ -8,6 +8,7 @@ import type { Session } from '../ssh/session.ts';
 import type { ActualState } from './actual.ts';
 import type { Change } from './difference.ts';
 import type { HostFacts } from './facts.ts';
+import type { MonitoringFacts } from './monitoring/monitoring-facts.ts';
 import type { PhaseName } from './phase.ts';
 import type { Recap } from './recap.ts';
 import type { Resource } from './resource.ts';
@@ -25,6 +26,7 @@ export class HostRun {
   readonly host: InventoryHost;
   #session: Session | null = null;
   #facts: HostFacts | null = null;
+  #monitoring: MonitoringFacts | null = null;
   #actual: ActualState | null = null;
   #failure: HostFailure | null = null;
   #desired: readonly Resource[] = [];
@@ -80,6 +82,15 @@ export class HostRun {
 
   get hasFacts(): boolean {
     return this.#facts !== null;
+  }
+
+  /** Of the monitoring host alone. */
+  get monitoring(): MonitoringFacts {
+    return present(this.#monitoring, 'the host was asked for its monitoring');
+  }
+
+  set monitoring(monitoring: MonitoringFacts) {
+    this.#monitoring = monitoring;
   }
 
   get actual(): ActualState {

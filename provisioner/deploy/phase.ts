@@ -14,6 +14,7 @@ export const phaseNames = [
   'files',
   'services',
   'verify',
+  'monitoring',
 ] as const;
 
 export type PhaseName = (typeof phaseNames)[number];
@@ -30,6 +31,7 @@ export const phaseTexts: Readonly<Record<PhaseName, string>> = {
   files: 'certificates, configuration, units',
   services: 'switch to the release, restart what has to be',
   verify: 'every agent answers on its advertised address',
+  monitoring: 'Prometheus and Grafana, on the monitoring host',
 };
 
 /** Without these nothing else can be done; `--tags` does not leave them out. */
@@ -51,8 +53,8 @@ export function chosenPhases(option: string | undefined): ReadonlySet<PhaseName>
   return new Set([...always, ...chosen]);
 }
 
-/** The phase that brings a resource about. */
-export function phaseOf(resource: Resource): PhaseName {
+/** The phase that brings a resource about, where it belongs to the agent. */
+export function agentPhaseOf(resource: Resource): PhaseName {
   switch (resource.kind) {
     case 'group':
     case 'user':
@@ -66,5 +68,8 @@ export function phaseOf(resource: Resource): PhaseName {
     case 'link':
     case 'unit':
       return 'services';
+    case 'package':
+    case 'withdrawal':
+      return 'monitoring';
   }
 }

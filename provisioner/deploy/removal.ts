@@ -17,6 +17,8 @@ import { onHosts } from './fork.ts';
 import { hostLayout } from '../host-layout.ts';
 import type { HostRun } from './host-run.ts';
 import { loadedRings } from './loaded-rings.ts';
+import { tellLeftBehind, tellStaleTargets } from './monitoring/monitoring-phase.ts';
+import { piecesScript, withdrawScript } from './monitoring/withdrawal.ts';
 import { tellFailures, beginPhase } from './telling.ts';
 import { runHostScript } from '../ssh/host-script.ts';
 
@@ -54,6 +56,7 @@ export async function runRemoval(
     if (order.isCheck) tellRemoved(deployment, host, found);
   }
   if (!order.isCheck) await removeAll(deployment, found);
+  tellStaleTargets(deployment);
 }
 
 /** A signal spares the hosts that were not begun. */
@@ -105,12 +108,15 @@ async function findPieces({ order, hosts, signal }: Deployment): Promise<FoundPi
 }
 
 /** What has gone, or with `--check` would. */
-function tellRemoved({ report }: Deployment, host: HostRun, found: FoundPieces): void {
-  for (const text of found.get(host)?.pieces ?? []) {
+function tellRemoved(deployment: Deployment, host: HostRun, found: FoundPieces): void {
+  const { report } = deployment;
+  const pieces = found.get(host)?.pieces ?? [];
+  for (const text of pieces) {
     const change = { resource: { kind: 'absent', path: text }, phase: 'files', action: { kind: 'delete' } } as const;
     host.noteRemoved(text);
     report.change(host.name, { ...change, text: `remove ${text}`, difference: null });
   }
+  tellLeftBehind(deployment, host, pieces);
 }
 
 /** Rings that lose a host with it: they end, on all of their hosts. */
@@ -170,6 +176,7 @@ for unit in ${runningUnits.join(' ')}; do
 done
 systemctl list-units --all --plain --no-legend 'p4-stage@*' | awk '{ print "unit " $1 }'
 if systemctl list-units --plain --no-legend --state=active 'p4-stage@*' | grep -q .; then echo '${runningStage}'; fi
+${piecesScript('echo')}
 for path in ${[...strayFiles(host), ...ownFolders(host)].map(shellQuoted).join(' ')}; do
   if [ -e "$path" ] || [ -L "$path" ]; then echo "$path"; fi
 done
@@ -185,6 +192,7 @@ const removeScript = (host: InventoryHost): string => `export LC_ALL=C PATH="$PA
 for unit in ${runningUnits.join(' ')}; do systemctl --quiet disable --now "$unit" 2>/dev/null; done
 for unit in $(systemctl list-units --all --plain --no-legend 'p4-stage@*' | awk '{ print $1 }'); do systemctl stop "$unit"; done
 systemctl stop p4.slice 2>/dev/null
+${withdrawScript}
 rm -f ${strayFiles(host).map(shellQuoted).join(' ')}
 systemctl daemon-reload
 systemctl reset-failed 'p4-*' 2>/dev/null

@@ -8,7 +8,9 @@ export type Resource =
   | LinkResource
   | ReleaseResource
   | AbsentResource
-  | UnitResource;
+  | UnitResource
+  | PackageResource
+  | WithdrawalResource;
 
 export interface GroupResource {
   readonly kind: 'group';
@@ -45,6 +47,15 @@ export interface FolderResource extends OwnedResource {
 export interface FileResource extends OwnedResource {
   readonly kind: 'file';
   readonly content: FileContent;
+  /** Where a copy of somebody else's file goes that this one replaces; without it, none is kept. */
+  readonly replaced?: ReplacedFile;
+}
+
+export interface ReplacedFile {
+  /** Absolute. */
+  readonly keptAt: string;
+  /** What the first line of our own file begins with: that is never kept. */
+  readonly ownMark: string;
 }
 
 export type FileContent =
@@ -72,12 +83,35 @@ export interface AbsentResource {
   readonly path: string;
 }
 
-/** A unit that is enabled and runs. */
 export interface UnitResource {
   readonly kind: 'unit';
   readonly name: string;
+  /** `runs`: it is enabled and runs. `as-it-is`: somebody else's, which is only told of changes while it runs. */
+  readonly activity: 'runs' | 'as-it-is';
   /** Names (`resourceName`) of what the unit's process reads when it starts: when one changes, it is restarted. */
   readonly readsAtStart: readonly string[];
+  /** What it reads again without a restart, `null` for nothing. */
+  readonly rereads: Rereading | null;
+}
+
+export interface Rereading {
+  /** Names of what it reads again when systemd reloads it. */
+  readonly names: readonly string[];
+  /** Absolute path of a file whose time of change says when that was last done. */
+  readonly mark: string;
+}
+
+/** A package of Debian's. */
+export interface PackageResource {
+  readonly kind: 'package';
+  readonly name: string;
+}
+
+/** What a host has of a monitoring that is not wanted there any more. */
+export interface WithdrawalResource {
+  readonly kind: 'withdrawal';
+  /** Paths; at least one. */
+  readonly pieces: readonly string[];
 }
 
 export const resourceName = (resource: Resource): string => {
@@ -85,6 +119,7 @@ export const resourceName = (resource: Resource): string => {
     case 'group':
     case 'user':
     case 'unit':
+    case 'package':
       return resource.name;
     case 'release':
       return resource.id;
@@ -93,6 +128,8 @@ export const resourceName = (resource: Resource): string => {
     case 'link':
     case 'absent':
       return resource.path;
+    case 'withdrawal':
+      return resource.pieces.join(' ');
   }
 };
 

@@ -83,7 +83,7 @@ async function goBack(deployment: Deployment, phase: PhaseName): Promise<void> {
   tellFailures(deployment);
   await Promise.all(
     hosts
-      .filter((host) => host.isConnected && host.changes.length > 0)
+      .filter((host) => host.isConnected && host.changes.some(({ phase: of }) => of !== 'monitoring'))
       .map(async (host) => {
         try {
           await putBack(host);

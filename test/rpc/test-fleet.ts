@@ -27,7 +27,7 @@ export async function testFleet(): Promise<TestFleet> {
     beta: await identity(authority, agent(beta), now),
     operator: await identity(authority, { role: 'operator' }, now),
     client: await identity(authority, { role: 'client' }, now),
-    monitor: await identity(authority, { role: 'monitor' }, now),
+    monitor: await identity(authority, { role: 'monitor', host: alpha }, now),
     stranger: await identity(await createAuthority(now), agent(alpha), now),
   };
 }

@@ -48,6 +48,11 @@ ln -sf /dev/null /etc/systemd/system/console-getty.service
 for unit in ${unwantedUnits.join(' ')}; do ln -sf /dev/null "/etc/systemd/system/$unit"; done
 `;
 
+const digestOf = (parts: readonly string[]): string =>
+  createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16);
+
+const base = join(cacheFolder, digestOf([suite, ...packages, customization]));
+
 export interface BaseImage {
   /** Folders for an overlay's `lowerdir`, the topmost first. */
   readonly layers: readonly string[];
@@ -60,17 +65,14 @@ export async function baseImage(more: readonly string[] = []): Promise<BaseImage
   const startedAtMs = performance.now();
   await mkdir(cacheFolder, { recursive: true, mode: 0o700 });
   await removeAbandoned();
-  const base = join(cacheFolder, digestOf([suite, ...packages, customization]));
   const layer = join(cacheFolder, digestOf([base, ...more]));
   const isWhole = existsSync(base) && (more.length === 0 || existsSync(layer));
   if (!isWhole) {
-    const turn = await Turn.take(join(cacheFolder, 'making.lock'));
-    try {
+    await inTurn(async () => {
       if (!existsSync(base)) await make(base, makeBase);
-      if (more.length > 0 && !existsSync(layer)) await make(layer, (folder) => makeLayer({ base, folder, more }));
-    } finally {
-      await turn.end();
-    }
+      if (more.length > 0 && !existsSync(layer))
+        await make(layer, (folder) => inOverlay({ folder, script: installing, more }));
+    });
   }
   return {
     layers: more.length === 0 ? [base] : [layer, base],
@@ -78,8 +80,27 @@ export async function baseImage(more: readonly string[] = []): Promise<BaseImage
   };
 }
 
-const digestOf = (parts: readonly string[]): string =>
-  createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 16);
+/**
+ * A folder with Debian packages, and all that they need beyond the base, as a source for apt: hosts reach no other. Fetched
+ * once, and kept beside the base image. The image has to be there.
+ */
+export async function packageSource(wanted: readonly string[]): Promise<string> {
+  const folder = join(cacheFolder, digestOf([base, 'source', ...wanted]));
+  await inTurn(async () => {
+    if (!existsSync(folder))
+      await make(folder, (files) => inOverlay({ folder: files, script: fetching, more: wanted }));
+  });
+  return folder;
+}
+
+async function inTurn(action: () => Promise<void>): Promise<void> {
+  const turn = await Turn.take(join(cacheFolder, 'making.lock'));
+  try {
+    await action();
+  } finally {
+    await turn.end();
+  }
+}
 
 /** Has `folder` filled under a temporary name. */
 async function make(folder: string, fill: (files: string) => Promise<void>): Promise<void> {
@@ -110,13 +131,38 @@ async function makeBase(folder: string): Promise<void> {
   await run(['chmod', '755', folder]);
 }
 
-/** Installs into an overlay over the base, which leaves the difference in `folder`. */
-async function makeLayer(options: {
-  readonly base: string;
+/** Leaves the difference to the base. */
+const installing = `
+chroot "$root" apt-get install --yes --no-install-recommends "$@" >&2
+chroot "$root" apt-get clean
+umount "$root/proc"
+rm -rf "$root"/var/lib/apt/lists/* "$root/etc/resolv.conf" "$root/usr/sbin/policy-rc.d"
+`;
+
+/** Leaves nothing in the folder but packages, and the index that apt reads. */
+const fetching = `
+chroot "$root" apt-get install --download-only --yes --no-install-recommends "$@" >&2
+umount "$root/proc" "$root"
+mv "$folder/var/cache/apt/archives" "$top/fetched"
+find "$folder" -mindepth 1 -delete
+for package in "$top"/fetched/*.deb; do
+  name=$(basename "$package")
+  dpkg-deb --field "$package"
+  printf 'Filename: ./%s\\nSize: %s\\nSHA256: %s\\n\\n' "$name" "$(stat -c %s "$package")" "$(sha256sum <"$package" | cut -d ' ' -f 1)"
+done >"$folder/Packages"
+mv "$top"/fetched/*.deb "$folder"
+`;
+
+interface OverlayWork {
   readonly folder: string;
+  readonly script: string;
+  /** Names of packages, the script's arguments. */
   readonly more: readonly string[];
-}): Promise<void> {
-  const script = `
+}
+
+/** Runs a script that finds the base in the folder `$root`, with apt's lists; what it changes there is in `$folder`. */
+async function inOverlay({ folder, more, script }: OverlayWork): Promise<void> {
+  const whole = `
 set -e
 base=$1; folder=$2; shift 2
 top=$(dirname "$folder"); root=$top/root; scratch=$top/scratch
@@ -129,13 +175,8 @@ chmod 755 "$root/usr/sbin/policy-rc.d"
 mount -t proc proc "$root/proc"
 export DEBIAN_FRONTEND=noninteractive
 chroot "$root" apt-get update >&2
-chroot "$root" apt-get install --yes --no-install-recommends "$@" >&2
-chroot "$root" apt-get clean
-umount "$root/proc"
-rm -rf "$root"/var/lib/apt/lists/* "$root/etc/resolv.conf" "$root/usr/sbin/policy-rc.d"
-`;
-  const { base, folder, more } = options;
-  const words = ['unshare', '--mount', '--propagation', 'private', 'sh', '-c', script, 'sh', base, folder, ...more];
+${script}`;
+  const words = ['unshare', '--mount', '--propagation', 'private', 'sh', '-c', whole, 'sh', base, folder, ...more];
   const [program = '', ...rest] = words;
   await run([program, ...rest], { timeoutMs: 300_000 });
 }

@@ -17,12 +17,12 @@ async function assertSame(t: TestContext, subject: Subject, runs: number): Promi
 }
 
 suite('decode: exact beside random neighbours', () => {
-  test('gives the stories model’s texts as without them', (t) => assertSame(t, stories, 8));
+  test('gives the stories model’s texts as without them', (t) => assertSame(t, stories, 4));
 
   test('gives the texts of a model with the 200 M model’s width as without them', async (t) => {
     const wide = await makeRandomModel('4 layers of the 200 M model', { ...benchModelShape, layers: 4 });
     try {
-      await assertSame(t, wide, 4);
+      await assertSame(t, wide, 2);
     } finally {
       await wide.remove();
     }

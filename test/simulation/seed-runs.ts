@@ -7,6 +7,8 @@ export interface SeedRuns {
   readonly count: number;
   /** Where each step of every world is written. */
   readonly trace?: (line: string) => void;
+  /** Told of each seed before it runs. */
+  readonly began?: () => void;
   /** Told of each failure as it is found; ends the run where it says so. */
   readonly failed?: (failure: SeedFailure) => 'go-on' | 'stop';
 }
@@ -16,9 +18,10 @@ export interface SeedFailure {
   readonly found: string;
 }
 
-export function runSeeds({ from, count, trace, failed = () => 'stop' }: SeedRuns): readonly SeedFailure[] {
+export function runSeeds({ from, count, trace, began, failed = () => 'stop' }: SeedRuns): readonly SeedFailure[] {
   const failures: SeedFailure[] = [];
   for (let seed = from; seed < from + count; seed++) {
+    began?.();
     const failure = failureOf(seed, trace ?? null);
     if (failure === null) continue;
     failures.push(failure);

@@ -16,6 +16,7 @@ import type { EventLoopDelay } from './event-loop-delay.ts';
 import type { GpuWatch } from './gpu-figures.ts';
 import type { HostFigures } from './host-figures.ts';
 import type { JournalMeter } from './journal-meter.ts';
+import { Recent } from './recent.ts';
 import type { RingMeter } from './ring-meter.ts';
 import type { RingMeters } from './ring-meters.ts';
 import { addRing } from './ring-samples.ts';
@@ -50,20 +51,16 @@ export class Collection {
   readonly #meters: Meters;
   /** Spent on collecting and writing. */
   spentSeconds = 0;
-  #latest: { readonly sinceMs: number; readonly samples: Promise<Samples> } | null = null;
+  readonly #recent = new Recent<Samples>();
 
   constructor(sources: CollectionSources, meters: Meters) {
     this.#sources = sources;
     this.#meters = meters;
   }
 
-  /** Those of the last second, or new ones: however many ask, they are gathered once. */
+  /** Those of the last second, or new ones. */
   recent(): Promise<Samples> {
-    const nowMs = performance.now();
-    if (this.#latest !== null && nowMs - this.#latest.sinceMs < limits.metricCacheMs) return this.#latest.samples;
-    const samples = this.gather();
-    this.#latest = { sinceMs: nowMs, samples };
-    return samples;
+    return this.#recent.of(() => this.gather());
   }
 
   /** Notes how fast rings are that are in the first hour of their load. */

@@ -1,28 +1,20 @@
 /** The latest text of each format, for a second: however often it is asked for, it is made once. */
-import { limits } from '../../protocol/limits.ts';
 import type { Collection } from './collection.ts';
 import { exposition, type ExpositionFormat } from './exposition.ts';
-
-interface Scrape {
-  readonly atMs: number;
-  readonly text: Promise<string>;
-}
+import { Recent } from './recent.ts';
 
 export class Scrapes {
   readonly #collection: Collection;
-  readonly #latest = new Map<ExpositionFormat, Scrape>();
+  readonly #latest = new Map<ExpositionFormat, Recent<string>>();
 
   constructor(collection: Collection) {
     this.#collection = collection;
   }
 
   text(format: ExpositionFormat): Promise<string> {
-    const nowMs = performance.now();
-    const latest = this.#latest.get(format);
-    if (latest !== undefined && nowMs - latest.atMs < limits.metricCacheMs) return latest.text;
-    const text = this.#made(format);
-    this.#latest.set(format, { atMs: nowMs, text });
-    return text;
+    const latest = this.#latest.get(format) ?? new Recent<string>();
+    this.#latest.set(format, latest);
+    return latest.of(() => this.#made(format));
   }
 
   async #made(format: ExpositionFormat): Promise<string> {

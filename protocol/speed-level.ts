@@ -88,6 +88,20 @@ export function stretchBetween(before: SpeedReading, after: SpeedReading): Speed
 export const isSameLevel = (one: SpeedLevel, other: SpeedLevel): boolean =>
   one.running === other.running && one.context === other.context && one.prompt === other.prompt;
 
+/** Two stretches of one level. */
+export const addedStretch = (one: SpeedStretch, other: SpeedStretch): SpeedStretch => ({
+  level: one.level,
+  seconds: one.seconds + other.seconds,
+  tokens: one.tokens + other.tokens,
+});
+
+/** One stretch of each level: a further one is added to that of its level. */
+export function withStretch(stretches: readonly SpeedStretch[], stretch: SpeedStretch): readonly SpeedStretch[] {
+  const former = stretches.find(({ level }) => isSameLevel(level, stretch.level));
+  if (former === undefined) return [...stretches, stretch];
+  return stretches.map((each) => (each === former ? addedStretch(former, stretch) : each));
+}
+
 function bandOf(value: number, bands: readonly Band[]): string {
   return bands.find(({ most }) => value <= most)?.name ?? bands.at(-1)?.name ?? '';
 }

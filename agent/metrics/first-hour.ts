@@ -1,6 +1,6 @@
 /** How fast a ring decoded in the first hour of its load, by level: what its later speed can be compared with. */
 import { limits } from '../../protocol/limits.ts';
-import { isSameLevel, stretchBetween, type SpeedReading, type SpeedStretch } from '../../protocol/speed-level.ts';
+import { stretchBetween, withStretch, type SpeedReading, type SpeedStretch } from '../../protocol/speed-level.ts';
 
 export class FirstHour {
   #before: SpeedReading | null = null;
@@ -16,17 +16,11 @@ export class FirstHour {
   look(reading: SpeedReading): void {
     const stretch = this.#before === null ? null : stretchBetween(this.#before, reading);
     this.#before = reading;
-    if (stretch !== null) this.#add(stretch);
+    if (stretch !== null) this.#stretches = withStretch(this.#stretches, stretch);
   }
 
   /** Those of which enough was seen to say how fast they were. */
   get known(): readonly SpeedStretch[] {
     return this.#stretches.filter(({ tokens }) => tokens >= limits.speedLeastTokens);
-  }
-
-  #add({ level, seconds, tokens }: SpeedStretch): void {
-    const former = this.#stretches.find((each) => isSameLevel(each.level, level));
-    const sum = { level, seconds: seconds + (former?.seconds ?? 0), tokens: tokens + (former?.tokens ?? 0) };
-    this.#stretches = [...this.#stretches.filter((each) => each !== former), sum];
   }
 }

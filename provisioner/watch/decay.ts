@@ -5,8 +5,10 @@
 import type { RingName } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import {
+  addedStretch,
   isSameLevel,
   stretchBetween,
+  withStretch,
   type SpeedLevel,
   type SpeedReading,
   type SpeedStretch,
@@ -49,7 +51,6 @@ const firstTokens = 10 * limits.speedLeastTokens;
 /** Times between tokens without which `now` says nothing. */
 const nowLeastTokens = 20;
 
-/** @param contextShare used share of the KV cache */
 export function noteSpeed(state: SpeedState, next: TimedReading): SpeedState {
   const { since } = state;
   if (since === null || since.process !== next.process || next.reading.interTokens < since.reading.interTokens)
@@ -67,17 +68,8 @@ export function noteSpeed(state: SpeedState, next: TimedReading): SpeedState {
 
 function withFirst(firsts: readonly SpeedStretch[], stretch: SpeedStretch): readonly SpeedStretch[] {
   const former = firsts.find(({ level }) => isSameLevel(level, stretch.level));
-  if (former === undefined) return [...firsts, stretch];
-  return former.tokens >= firstTokens
-    ? firsts
-    : firsts.map((each) => (each === former ? added(former, stretch) : each));
+  return former !== undefined && former.tokens >= firstTokens ? firsts : withStretch(firsts, stretch);
 }
-
-const added = (one: SpeedStretch, other: SpeedStretch): SpeedStretch => ({
-  level: one.level,
-  seconds: one.seconds + other.seconds,
-  tokens: one.tokens + other.tokens,
-});
 
 /** @param firstHour speeds of the load's first hour, by level; empty where they are not known */
 export function decayOf({ open, stretches, firsts }: SpeedState, firstHour: readonly SpeedStretch[]): Decay {
@@ -86,7 +78,7 @@ export function decayOf({ open, stretches, firsts }: SpeedState, firstHour: read
   const { level } = latest;
   const now = [...stretches, ...(open === null ? [] : [open])]
     .filter((each) => isSameLevel(each.level, level))
-    .reduce(added);
+    .reduce(addedStretch);
   const atLevel = (all: readonly SpeedStretch[]): SpeedStretch | undefined =>
     all.find((each) => isSameLevel(each.level, level));
   const [hour, first] = [atLevel(firstHour), atLevel(firsts)];
@@ -97,7 +89,10 @@ export function decayOf({ open, stretches, firsts }: SpeedState, firstHour: read
   return { kind: 'known', ratio, against: hour === undefined ? 'this-watch' : 'first-hour', level };
 }
 
-/** What the head's agent counted of the ring's speed; `null` where it does not have all of it. */
+/**
+ * What the head's agent counted of the ring's speed; `null` where it does not have all of it.
+ * @param contextShare used share of the KV cache
+ */
 export function speedReading(head: SampleValues, ring: RingName, contextShare: number): TimedReading | null {
   const interToken = head.times('p4_ring_inter_token_seconds', { ring });
   const activeSeconds = head.value('p4_ring_active_seconds_total', { ring });

@@ -10,6 +10,9 @@ import { isDefaultState } from './state-option.ts';
 import type { StateFolder } from './state-folder.ts';
 import type { HostAnswer, KnownRings } from './status-table.ts';
 
+/** Exit status when an agent does not answer or a ring is not ready. */
+export const notReadyExit = 3;
+
 export interface StatusCall {
   readonly host: HostName;
   /** Empty for every ring. */

@@ -5,7 +5,7 @@ import { limits } from '../protocol/limits.ts';
 import type { Plan } from '../protocol/plan.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
 import { FleetConnection } from './fleet-connection.ts';
-import { askStatus, knownLoads, knownRings } from './fleet-status.ts';
+import { askStatus, knownLoads, knownRings, notReadyExit } from './fleet-status.ts';
 import { commandWays } from './fleet-ways.ts';
 import { openPlan, ringHosts } from './opened-plan.ts';
 import { chosenState, stateOptionText } from './state-option.ts';
@@ -16,9 +16,6 @@ interface StatusOptions {
   readonly state?: string;
   readonly json?: boolean;
 }
-
-/** Exit status when an agent does not answer or a ring is not ready. */
-const notReadyExit = 3;
 
 export function addStatusCommand(program: Command): void {
   program

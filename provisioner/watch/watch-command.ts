@@ -9,6 +9,7 @@ import { present } from '../../protocol/assert.ts';
 import { limits } from '../../protocol/limits.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from '../command.ts';
 import { FleetConnection } from '../fleet-connection.ts';
+import { notReadyExit } from '../fleet-status.ts';
 import { commandWays } from '../fleet-ways.ts';
 import { unlessAborted } from '../interrupt.ts';
 import { wholeNumber } from '../number-option.ts';
@@ -36,9 +37,6 @@ interface Watch {
   readonly intervalSeconds: number;
   readonly isOnce: boolean;
 }
-
-/** Exit status when an agent does not answer or the ring is not ready. */
-const notReadyExit = 3;
 
 export function addWatchCommand(program: Command): void {
   program

@@ -55,8 +55,8 @@ export const operatorCodes = {
   GENERATION_FILE_MISSING: {
     exit: 2,
     status: 'FAILED_PRECONDITION',
-    says: 'There is no generation file for this ring here.',
-    remedy: `Run the command where the ring was loaded from, with the same state folder; where the file is lost, ${forgetAdvice}.`,
+    says: 'This ring was never loaded from here.',
+    remedy: `Load it: \`npm run load -- plan.yaml\`. Where it stands already, run the command where it was loaded from, with the same state folder; where its generation file is lost, ${forgetAdvice}.`,
   },
   GENERATION_FILE_DAMAGED: {
     exit: 4,

@@ -172,4 +172,10 @@ export const ringCodes = {
     says: 'The tail of the ring refused the options of the request.',
     remedy: 'Correct the grammar or the sampling options; the detail says which.',
   },
+  REQUEST_CANCELLED: {
+    exit: 5,
+    status: 'CANCELLED',
+    says: 'The request was cancelled before its end.',
+    remedy: 'What it had said until then is all there is of it. Give its prompt again for a whole answer.',
+  },
 } as const satisfies Record<string, CodeRule>;

@@ -133,7 +133,7 @@ export function requireFinished({ end: { reason, detail } }: RequestResult): voi
     case 'journal-failed':
       throw new P4Error(isErrorCode(detail) ? detail : 'RING_LOST', { detail });
     case 'cancelled':
-      throw new P4Error('CANCELLED', { by: 'the ring' });
+      throw new P4Error('REQUEST_CANCELLED');
     default:
       unreachable(reason);
   }

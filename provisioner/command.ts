@@ -55,7 +55,7 @@ async function exitOf(body: CommandBody, { terminal, interrupt }: CommandEnds): 
     const { by } = interrupt;
     if (by === null || by === 'failed output' || !(error instanceof P4Error) || error.code !== 'CANCELLED')
       return reportFailure(terminal, error);
-    if (terminal.mode === 'json') terminal.failure(error);
+    if (terminal.mode === 'json') terminal.failure(error, interruptedExit(by));
     // A reader that has seen enough (`| head`) need not be told.
     else if (by !== 'closed output') terminal.note('Interrupted.');
     return interruptedExit(by);

@@ -8,6 +8,7 @@ import { ringName, sliceId } from '../protocol/ids.ts';
 import { planDigest } from '../protocol/plan-digest.ts';
 import { parsePlan } from '../protocol/plan-document.ts';
 import type { Plan } from '../protocol/plan.ts';
+import { changeFleet } from './fleet-file.ts';
 import {
   freshGeneration,
   keepGeneration,
@@ -53,6 +54,8 @@ async function keptFirst(folder: StateFolder): Promise<KeptGeneration> {
 test('a ring that was never loaded has no generation, and the error says where it was looked for', async () => {
   const folder = newFolder();
   assert.equal(await readGeneration(folder, ring), null);
+  await assert.rejects(knownGeneration(folder, ring), { code: 'FLEET_FILE_MISSING' }, 'no fleet is the first of it');
+  await changeFleet(folder, () => []);
   await assert.rejects(knownGeneration(folder, ring), {
     code: 'GENERATION_FILE_MISSING',
     facts: { ring: 'tales', file: join(folder.generations, 'tales.json') },

@@ -32,6 +32,7 @@ import { parsedOrNull } from '../protocol/plain-value.ts';
 import { compiledSchema } from '../protocol/schema-fault.ts';
 import { systemCode } from '../protocol/tls-identity.ts';
 import { makeOwnerFolder, ownerFileMode, readIfThere, removeDurably, writeDurably } from './durable-file.ts';
+import { knownFleet } from './fleet-file.ts';
 import { keptPhases, type KeptLoad, type KeptPhase, type LoadName } from './loader-step.ts';
 import { readStateText, stateText } from './state-document.ts';
 import type { StateFolder } from './state-folder.ts';
@@ -71,11 +72,13 @@ export async function readGeneration(folder: StateFolder, ring: RingName): Promi
   return text === null ? null : parseGeneration(text, file, ring);
 }
 
-/** @throws GENERATION_FILE_MISSING where nothing was loaded from here; else as `readGeneration` */
+/** @throws FLEET_FILE_MISSING, GENERATION_FILE_MISSING where nothing was loaded from here; else as `readGeneration` */
 export async function knownGeneration(folder: StateFolder, ring: RingName): Promise<KeptGeneration> {
   const kept = await readGeneration(folder, ring);
-  if (kept === null) throw new P4Error('GENERATION_FILE_MISSING', { ring, file: fileOf(folder, ring) });
-  return kept;
+  if (kept !== null) return kept;
+  // Where there is no fleet, that comes first.
+  await knownFleet(folder);
+  throw new P4Error('GENERATION_FILE_MISSING', { ring, file: fileOf(folder, ring) });
 }
 
 /** The newest load of every ring that was loaded from here, by name. @throws as `readGeneration` */

@@ -34,6 +34,11 @@ describe("the ring's speed", () => {
     assert.equal(speedLine(times), '10.0 tokens per second, first token after 50 ms');
   });
 
+  test('is unknown from a few tokens, which may have come at once', () => {
+    assert.equal(tokensPerSecond({ submittedMs: 100, firstMs: 150, lastMs: 151, tokens: 7 }), null);
+    assert.equal(tokensPerSecond({ submittedMs: 100, firstMs: 150, lastMs: 220, tokens: 8 }), 100);
+  });
+
   test('is unknown without a second token', () => {
     assert.equal(tokensPerSecond({ ...none, firstMs: 150, lastMs: 150, tokens: 1 }), null);
     assert.equal(firstTokenMs(none), null);

@@ -11,9 +11,12 @@ export interface TokenTimes {
   readonly tokens: number;
 }
 
-/** Tokens a second after the first one: the ring's own speed, without the prompt's. `null` below two tokens. */
+/** A few tokens may reach their reader all at once: how far apart they came says nothing of the ring. */
+const fewestTimedTokens = 8;
+
+/** Tokens a second after the first one: the ring's own speed, without the prompt's. `null` below eight tokens. */
 export function tokensPerSecond({ firstMs, lastMs, tokens }: TokenTimes): number | null {
-  if (firstMs === null || lastMs === null || tokens < 2 || lastMs <= firstMs) return null;
+  if (firstMs === null || lastMs === null || tokens < fewestTimedTokens || lastMs <= firstMs) return null;
   return ((tokens - 1) * 1000) / (lastMs - firstMs);
 }
 

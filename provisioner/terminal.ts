@@ -116,13 +116,16 @@ export class Terminal {
     this.#clear();
   }
 
-  /** One failure, as text or as one JSON line, on standard error. */
-  failure(error: P4Error): void {
+  /**
+   * One failure, as text or as one JSON line, on standard error.
+   * @param exit what the command ends with
+   */
+  failure(error: P4Error, exit: number = error.rule.exit): void {
     this.#clear();
     this.#leaveLine();
     if (this.mode === 'text') this.#err.write(`${error.message}\n`);
     else {
-      const { says, remedy, exit } = error.rule;
+      const { says, remedy } = error.rule;
       this.#err.write(`${jsonLine({ event: 'error', code: error.code, says, facts: error.facts, remedy, exit })}\n`);
     }
   }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { performance } from 'node:perf_hooks';
+import { test, type TestContext } from 'node:test';
 
 import { limits } from '../../protocol/limits.ts';
 import { CommitQueue, type Batch } from './commit-queue.ts';
@@ -10,17 +11,21 @@ interface Gate {
 }
 
 /** A queue whose transactions end when the test says so. */
-function gatedQueue(): { queue: CommitQueue; batches: Batch[]; gates: Gate[] } {
+function gatedQueue(gatherMs = 0): { queue: CommitQueue; batches: Batch[]; gates: Gate[] } {
   const batches: Batch[] = [];
   const gates: Gate[] = [];
-  const queue = new CommitQueue((batch) => {
+  const write = (batch: Batch): Promise<void> => {
     batches.push(batch);
     return new Promise((open, fail) => gates.push({ open, fail }));
-  });
+  };
+  const queue = new CommitQueue({ write, gatherMs });
   return { queue, batches, gates };
 }
 
-const commit = (queue: CommitQueue, ...rows: string[]): Promise<void> => queue.add({ rows, bytes: rows.length });
+const commit = (queue: CommitQueue, ...rows: string[]): Promise<void> =>
+  queue.add({ rows, bytes: rows.length, mayWait: false });
+const later = (queue: CommitQueue, ...rows: string[]): Promise<void> =>
+  queue.add({ rows, bytes: rows.length, mayWait: true });
 
 /** Runs everything that is ready to run. */
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -71,4 +76,72 @@ test('a transaction takes whole commits, as many as its bounds allow and at leas
     batches.map((batch) => batch.rows.length),
     [rows.length + 1, 1, rows.length],
   );
+});
+
+/** With the clock and the timers of the test. */
+async function gathering(
+  t: TestContext,
+): Promise<ReturnType<typeof gatedQueue> & { pass: (ms: number) => Promise<void> }> {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let nowMs = 1000;
+  t.mock.method(performance, 'now', () => nowMs);
+  const gated = gatedQueue(30);
+  const pass = async (ms: number): Promise<void> => {
+    nowMs += ms;
+    t.mock.timers.tick(ms);
+    await settle();
+  };
+  void commit(gated.queue, 'first');
+  await settle();
+  gated.gates[0]?.open();
+  await settle();
+  return { ...gated, pass };
+}
+
+const rowsOf = (batches: readonly Batch[]): readonly string[] => batches.map(({ rows }) => rows.join(' '));
+
+test('commits that may wait gather from the begin of the last transaction on', async (t) => {
+  const { queue, batches, gates, pass } = await gathering(t);
+  await pass(10);
+  const ended = [later(queue, 'a'), later(queue, 'b')];
+  await pass(10);
+  ended.push(later(queue, 'c'));
+  await pass(9);
+  assert.deepEqual(rowsOf(batches), ['first']);
+  await pass(1);
+  assert.deepEqual(rowsOf(batches), ['first', 'a b c']);
+  gates[1]?.open();
+  await Promise.all(ended);
+  await pass(31);
+  void later(queue, 'd');
+  await settle();
+  assert.deepEqual(rowsOf(batches).slice(2), ['d'], 'after a pause the first one goes at once');
+});
+
+test('a commit that may not wait takes along what has gathered', async (t) => {
+  const { queue, batches, gates, pass } = await gathering(t);
+  void later(queue, 'a');
+  await pass(5);
+  assert.deepEqual(rowsOf(batches), ['first']);
+  void commit(queue, 'b');
+  await settle();
+  assert.deepEqual(rowsOf(batches).slice(1), ['a b']);
+  void later(queue, 'c');
+  gates[1]?.open();
+  await pass(29);
+  assert.equal(batches.length, 2, 'the time to gather begins with a transaction, whatever it was for');
+  await pass(1);
+  assert.deepEqual(rowsOf(batches).slice(2), ['c']);
+});
+
+test('a transaction that takes longer than the time to gather is followed by the next at once', async (t) => {
+  const { queue, batches, gates, pass } = await gathering(t);
+  void commit(queue, 'a');
+  await settle();
+  void later(queue, 'b');
+  await pass(40);
+  assert.deepEqual(rowsOf(batches).slice(1), ['a'], 'one at a time');
+  gates[1]?.open();
+  await settle();
+  assert.deepEqual(rowsOf(batches).slice(2), ['b']);
 });

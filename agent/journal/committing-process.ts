@@ -12,7 +12,7 @@ import { openJournal } from './journal.ts';
 import { loadAdmitted, requestAdmitted, tokenEmitted } from './sample-records.ts';
 
 const folder = present(process.argv[2], 'the folder is given');
-const journal = await openJournal({ folder, limitBytes: limits.journalLeastBytes });
+const journal = await openJournal({ folder, limitBytes: limits.journalLeastBytes, gatherMs: 0 });
 if (journal.stats().records === 0) await journal.commit([loadAdmitted(), requestAdmitted()]);
 let index = Math.max(0, journal.stats().records - 2);
 

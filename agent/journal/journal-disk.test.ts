@@ -34,7 +34,7 @@ async function bytesWritten(t: TestContext, records: number): Promise<number> {
   for (let index = 0; index < records; index += 10_000)
     await filled.commit(Array.from({ length: 10_000 }, (_, more) => tokenEmitted(index + more)));
   await filled.close();
-  const journal = await openJournal({ folder, limitBytes });
+  const journal = await openJournal({ folder, limitBytes, gatherMs: 0 });
   for (let index = 0; index < 300; index++) await journal.commit([tokenEmitted(records + index)]);
   const { size } = statSync(join(folder, 'journal.sqlite-wal'));
   await journal.close();

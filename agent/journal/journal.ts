@@ -3,7 +3,7 @@
  *
  * - J1: `openJournal` gives a journal that is locked, whole and writable, or says why there is none.
  * - J2, J7, J8: `commit` resolves when its records are durable against power loss; commits gather while one is on its
- *   way, and nothing here blocks the event loop.
+ *   way, tokens also until `limits.journalGatherMs` after the last began, and nothing here blocks the event loop.
  * - J3: no append counts, lists or stats anything; what is known of sizes is kept.
  * - J5, J6: a second holder and a damaged history are refused.
  * - A failed write ends the journal until `reopen`: a sync that failed is never tried again and believed.
@@ -27,6 +27,8 @@ export interface JournalOptions {
   readonly folder: string;
   /** Size in bytes that the journal's files may have together; at least `limits.journalLeastBytes`. */
   readonly limitBytes: number;
+  /** How long tokens gather for one transaction, in milliseconds; `limits.journalGatherMs` if absent. */
+  readonly gatherMs?: number;
   /** Milliseconds since 1970; the system's clock if absent. */
   readonly now?: () => number;
   /** Told what the journal does. */

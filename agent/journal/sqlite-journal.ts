@@ -34,7 +34,7 @@ export class SqliteJournal implements Journal {
   readonly #reader: JournalReader;
   readonly #compaction: Compaction;
   readonly #compactionTimer = setInterval(() => void this.compact(), limits.journalCompactionMs);
-  readonly #queue = new CommitQueue((batch) => this.#turns.take(() => this.#transaction(batch)));
+  readonly #queue: CommitQueue;
   #state: State;
   #gatheredHops: GatheredHops;
   /** Up to the last record that `commit` was given, up to the last durable one, and as the file has it. */
@@ -52,6 +52,10 @@ export class SqliteJournal implements Journal {
 
   constructor(options: JournalOptions & { readonly failpoint: Failpoint }, files: OpenedJournal) {
     this.#options = options;
+    this.#queue = new CommitQueue({
+      write: (batch) => this.#turns.take(() => this.#transaction(batch)),
+      gatherMs: options.gatherMs ?? limits.journalGatherMs,
+    });
     this.#state = { kind: 'open', files };
     this.#gatheredHops = new GatheredHops(files.lastHop);
     this.#taken = this.#durable = this.#kept = files.kept;
@@ -84,7 +88,9 @@ export class SqliteJournal implements Journal {
       return rowText(row);
     });
     count += records.length;
-    const added = { rows, bytes: bytes - this.#taken.bytes };
+    // Somebody waits for all else; a token that is told a moment later is told in time.
+    const mayWait = records.length > 0 && records.every(({ kind }) => kind === 'token-emitted');
+    const added = { rows, bytes: bytes - this.#taken.bytes, mayWait };
     this.#taken = { records: count, bytes, through };
     return this.#queue.add(added);
   }
@@ -186,7 +192,7 @@ export class SqliteJournal implements Journal {
     if (this.#state.kind === 'closed') return;
     clearInterval(this.#compactionTimer);
     await this.#compaction.end();
-    await this.#queue.add({ rows: [], bytes: 0 }).catch(() => undefined); // Its failure has gone to those who commit.
+    await this.#queue.add({ rows: [], bytes: 0, mayWait: false }).catch(() => undefined); // Its failure has gone to those who commit.
     await this.#turns.take(async () => {
       const state = this.#state;
       if (state.kind === 'closed') return;

@@ -11,7 +11,7 @@ import type { AppendAnswer, AppendOrder, AppendTimes } from './journal-append-me
 import { journalLimitBytes, standingLoad } from './journal-filling.ts';
 
 const folder = present(process.argv[2], 'the folder is given');
-const journal = await openJournal({ folder, limitBytes: journalLimitBytes });
+const journal = await openJournal({ folder, limitBytes: journalLimitBytes, gatherMs: 0 });
 const load = standingLoad(journal);
 const highest = present(journal.highestIds(load), 'the load is known');
 const id = Math.max(highest.session, highest.request) + 1;

@@ -33,12 +33,12 @@ const seed = crashSeed();
 const everyCase = oneOfEach(allCrashCases(seed));
 const cases = triesAllCrashes() ? everyCase : someCrashCases(everyCase, ['telling'], seed);
 const casesOf = (...of: readonly Moment[]): readonly CrashCase[] => cases.filter(({ moment }) => of.includes(moment));
-const storyTokens = (moment: Moment): number => (moment === 'upkeep' ? 480 : 200);
+const storyTokens = (moment: Moment): number => (moment === 'upkeep' ? 800 : 320);
 
 /** The disk fails before the journal is opened again, and for long enough that callers meet it: some tries more. */
 const lasting = (of: CrashCase): string =>
   of.moment === 'reopening'
-    ? `append.after:EIO:${of.host === crashHosts[0] ? 20 : 3},${erring(of)}`
+    ? `append.after:EIO:${of.host === crashHosts[0] ? 10 : 3},${erring(of)}`
     : `${erring(of)},open.before:EIO:2,open.before:EIO:3`;
 
 let ring: CrashRing;
@@ -115,6 +115,7 @@ describe('a disk that fails while a ring tells', () => {
         withinMs: 60_000,
       }).then(() => refuses(host));
       await inTheEnd(() => ring.load());
+      if (of.moment === 'upkeep') await ring.writeMuch(() => saidArmed(agent).includes('"journal-failed"'));
       if (host !== crashHosts[0]) await loseStages(ring, host, metBoth);
       await seen;
       await ring.toldAsEver(tellings);

@@ -35,11 +35,11 @@ const everyCase = allCrashCases(seed);
 const cases = triesAllCrashes() ? everyCase : someCrashCases(everyCase, ['telling', 'telling'], seed);
 const casesOf = (...of: readonly Moment[]): readonly CrashCase[] => cases.filter(({ moment }) => of.includes(moment));
 
-/** Long enough that a story is still told when the agent has come to any of its passings. */
-const storyTokens = (moment: Moment): number => (moment === 'upkeep' ? 480 : 160);
+/** Long enough that a story is still told when the agent has come to any of its passings: tokens share commits. */
+const storyTokens = (moment: Moment): number => (moment === 'upkeep' ? 800 : 320);
 /** At the reopening: the disk fails first. */
 const failing = (of: CrashCase): string =>
-  of.moment === 'reopening' ? `append.after:EIO:${of.host === 'local' ? 20 : 3},${killed(of)}` : killed(of);
+  of.moment === 'reopening' ? `append.after:EIO:${of.host === 'local' ? 10 : 3},${killed(of)}` : killed(of);
 
 let ring: CrashRing;
 
@@ -102,6 +102,7 @@ describe('an agent that is killed while its ring tells', () => {
       const synced = readFileSync(mark);
       await loadedUnlessDead(of.host);
       const newcomer = ring.newcomer();
+      if (of.moment === 'upkeep') await ring.writeMuch(() => !agent.isRunning);
       if (of.host !== 'local') await loseStages(ring, of.host, () => !agent.isRunning);
       await eventually(() => !agent.isRunning, { what: 'it is killed', withinMs: 60_000 });
       if (losesPower) writeFileSync(mark, synced);

@@ -64,7 +64,7 @@ const passings: readonly Passings[] = [
   },
   { points: commits, moment: 'loading', of: { local: [2, 3], 'local-2': [2, 3] } },
   { points: ['append.before'], moment: 'loading', of: once },
-  { points: commits, moment: 'telling', of: { local: [2, 60], 'local-2': [2, 6] }, cases: 2 },
+  { points: commits, moment: 'telling', of: { local: [2, 20], 'local-2': [2, 6] }, cases: 2 },
   // Hops go along with a commit once there are enough of them; the rest is written at the end.
   { points: ['append.commit'], moment: 'telling', of: { local: [1, 1] } },
   { points: ['append.commit'], moment: 'ending', of: { 'local-2': [1, 1] } },

@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { present } from '../../protocol/assert.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import { hostName } from '../../protocol/ids.ts';
+import { limits } from '../../protocol/limits.ts';
 import { defaultSampling, type Sampling } from '../../protocol/sampling.ts';
 import { runRequest, type RequestNews, type RequestResult } from '../../provisioner/ring-request.ts';
 import { eventually } from '../fixture/eventually.ts';
@@ -58,7 +59,7 @@ export interface Telling {
 export class CrashRing {
   readonly agents: LocalAgents;
   #ring: LoadedRing | null = null;
-  /** Refused ones: of each a session may be open, which nobody knows. */
+  /** Refused ones: of each a session may be open, which nobody knows, until its lease has had its time. */
   #untold = 0;
   /** What undisturbed stories came to, by their prompt: longer than any other story. */
   readonly #twins = new Map<string, { readonly tokens: readonly number[]; readonly text: string }>();
@@ -190,6 +191,20 @@ export class CrashRing {
     this.#untold += 1;
   }
 
+  /** Has its head write: sessions are opened and closed, of which each is a commit or more, until something comes of it. */
+  async writeMuch(isOver: () => boolean): Promise<void> {
+    const { calls, signal } = this.ring;
+    while (!isOver()) {
+      try {
+        await (await calls.openSession(signal, { answerMs: limits.answerMs })).letGo();
+      } catch (error) {
+        if (!(error instanceof P4Error) || !refusals.has(error.code)) throw error;
+        this.#untold += 1;
+        return;
+      }
+    }
+  }
+
   /** Another ring over the same agents tells what this one does. */
   async tellsAsEver(other: LoadedRing): Promise<void> {
     const { tokens } = await other.askAlone({ ...greedy, maxTokens: 12, ignoreEnd: true });
@@ -207,7 +222,11 @@ export class CrashRing {
       const { sessionsOpen, requestsRunning } = await this.ring.headStatus();
       return requestsRunning === 0 && sessionsOpen <= this.#untold;
     };
-    await eventually(isIdle, { what: 'nothing runs, and no session is open but those of which nobody was told' });
+    // One that was opened again after its opening was cut off has left another behind.
+    await eventually(isIdle, {
+      what: 'nothing runs, and no session is open but those of which nobody was told',
+      withinMs: limits.orphanLeaseMs + 10_000,
+    });
     if (this.#untold === 0) await this.ring.untilEmpty();
   }
 

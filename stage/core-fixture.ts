@@ -159,8 +159,8 @@ export class TestSession {
     return this.#rows({ step: 0, phase: 'prefill', rowCount, samples });
   }
 
-  decode(step: number): RowsItem {
-    return this.#rows({ step, phase: 'decode', rowCount: 1, samples: true });
+  decode(step: number, alone = true): RowsItem {
+    return { ...this.#rows({ step, phase: 'decode', rowCount: 1, samples: true }), alone };
   }
 
   recompute(rowCount: number, alone: boolean): RowsItem {

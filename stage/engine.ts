@@ -32,7 +32,7 @@ export interface DecodeBatch {
   readonly positions: ArrayLike<number>;
   /** Sequence id of each row. */
   readonly sequences: ArrayLike<number>;
-  /** In `fast` as well, a lone row gets one beside it, as always in `exact`: it first ran in that shape class (R3). */
+  /** In `fast` as well, a lone row gets one beside it, as always in `exact`: it belongs in that shape class (R3). */
   readonly padsLoneRow?: boolean;
   /** Final slice: not 0 for rows whose logits are wanted. A slice that is not final gives the hidden state of every row. */
   readonly outputs: ArrayLike<number>;

@@ -1,8 +1,7 @@
 /**
- * Rows of several frames gathered for one decode.
+ * Rows of several frames gathered for one decode; or rows of one frame for several, where items are `alone`.
  *
- * Rows keep the order in which they came; those of an item that is `alone` have no others beside them. Their hidden state
- * stays in its frames until the engine takes it from there.
+ * Rows keep the order in which they came. Their hidden state stays in its frames until the engine takes it from there.
  */
 import { assert } from '../protocol/assert.ts';
 import type { HiddenState } from '../protocol/hidden-state.ts';
@@ -16,6 +15,15 @@ export interface RowGroup {
   readonly item: RowsItem;
   readonly request: OpenRequest;
   readonly firstRow: number;
+  /** `null` for a stage that takes tokens. */
+  readonly hidden: HiddenState | null;
+}
+
+/** Groups that are decoded together. */
+export interface RowPiece {
+  readonly groups: readonly RowGroup[];
+  readonly firstRow: number;
+  readonly rows: number;
 }
 
 /** The rows of one item as they stand in their frame. */
@@ -31,7 +39,6 @@ export class RowBatch {
   readonly #positions: Int32Array;
   readonly #sequences: Int32Array;
   readonly #outputs: Int8Array;
-  #hidden: HiddenState[] = [];
   #groups: RowGroup[] = [];
   #rows = 0;
 
@@ -51,10 +58,12 @@ export class RowBatch {
     return this.#groups;
   }
 
-  /** Whether the item's rows can join those that are gathered. */
-  takes({ rowCount, alone }: RowsItem): boolean {
-    const [first] = this.#groups;
-    if (first !== undefined && (alone || first.item.alone)) return false;
+  /** Whether one of its rows is decoded by itself. */
+  get hasLoneRows(): boolean {
+    return this.#groups.some(({ item }) => item.alone);
+  }
+
+  takes({ rowCount }: RowsItem): boolean {
     return this.#rows + rowCount <= this.capacity;
   }
 
@@ -68,9 +77,8 @@ export class RowBatch {
 
   add(item: RowsItem, request: OpenRequest, source: RowSource): RowGroup {
     assert(this.takes(item), 'the batch has room for its rows');
-    const group = { item, request, firstRow: this.#rows };
+    const group = { item, request, firstRow: this.#rows, hidden: source.hidden };
     this.tokens.set(source.tokens, this.#rows);
-    if (source.hidden !== null) this.#hidden.push(source.hidden);
     for (let offset = 0; offset < item.rowCount; offset++) {
       this.#positions[this.#rows + offset] = item.firstPosition + offset;
       this.#sequences[this.#rows + offset] = item.slot;
@@ -82,24 +90,46 @@ export class RowBatch {
     return group;
   }
 
-  /** The batch as the engine takes it, valid until `clear`. */
-  decodeBatch(): DecodeBatch {
-    const parts = this.#hidden;
-    const [first] = this.#groups;
+  tokensOf({ item, firstRow }: RowGroup): Uint32Array {
+    return this.tokens.subarray(firstRow, firstRow + item.rowCount);
+  }
+
+  /** In order: an item that is `alone` by itself, those between two of them together. */
+  pieces(): readonly RowPiece[] {
+    const pieces: RowPiece[] = [];
+    for (const group of this.#groups) {
+      const last = pieces.at(-1);
+      const { rowCount, alone } = group.item;
+      if (last === undefined || alone || last.groups[0]?.item.alone === true) {
+        pieces.push({ groups: [group], firstRow: group.firstRow, rows: rowCount });
+      } else {
+        pieces[pieces.length - 1] = { ...last, groups: [...last.groups, group], rows: last.rows + rowCount };
+      }
+    }
+    return pieces;
+  }
+
+  /** A piece as the engine takes it, valid until `clear`. */
+  decodeBatch({ groups, firstRow, rows }: RowPiece): DecodeBatch {
+    const parts = groups.flatMap(({ hidden }) => (hidden === null ? [] : [hidden]));
+    const [first] = groups;
+    const end = firstRow + rows;
     return {
-      rows: this.#rows,
-      // Before the loss it had others beside it, or it would be `alone` (R3).
-      padsLoneRow: first?.item.phase === 'recompute' && !first.item.alone,
-      input: parts.length === 0 ? { kind: 'tokens', tokens: this.tokens } : { kind: 'hidden', parts },
-      positions: this.#positions,
-      sequences: this.#sequences,
-      outputs: this.#outputs,
+      rows,
+      // It has, or had before a loss, others beside it, or it would be `alone` (R3).
+      padsLoneRow: first?.item.alone === false,
+      input:
+        parts.length === 0
+          ? { kind: 'tokens', tokens: this.tokens.subarray(firstRow, end) }
+          : { kind: 'hidden', parts },
+      positions: this.#positions.subarray(firstRow, end),
+      sequences: this.#sequences.subarray(firstRow, end),
+      outputs: this.#outputs.subarray(firstRow, end),
     };
   }
 
   clear(): void {
     this.#rows = 0;
     this.#groups = [];
-    this.#hidden = [];
   }
 }

@@ -1,9 +1,10 @@
 /**
- * What a stage does with hop frames: items in, in order, and items out, with one decode in between.
+ * What a stage does with hop frames: items in, in order, and items out, with the decodes of one step in between.
  *
  * - Rows of all waiting frames are gathered, up to one shape class (X2), and decoded together; a rows item is never split.
  *   Not so at the head stage, where frames wait in groups that are to keep all stages busy (`agent/head/schedule.ts`).
- * - An item that is `alone` is decoded by itself, whatever waits; a row that is recomputed and not `alone` never is (R3).
+ * - An item that is `alone` is decoded by itself, whatever waits, and goes on with those of its frame; a row that is
+ *   recomputed and not `alone` never is (R3).
  * - Rows that are recomputed fill the KV cache and advance the lease like all others; the sampler hears nothing of them.
  * - Items keep their order. One that touches a slot or request with gathered rows waits for their decode.
  * - A refused frame changes nothing (G3). A frame that contradicts earlier ones ends the stage: STAGE_PROTOCOL.
@@ -11,6 +12,7 @@
  *   held at `begin`: the head cuts it back to that, or closes the session.
  */
 import { assert, present, unreachable } from '../protocol/assert.ts';
+import { hiddenRows } from '../protocol/hidden-state.ts';
 import { FrameRoom, noStep, type Frame, type FrameContent, type StepTime } from '../protocol/hop-frame.ts';
 import type {
   CloseItem,
@@ -23,14 +25,14 @@ import type {
 } from '../protocol/hop-items.ts';
 import { nodeIndex } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
-import type { DecodeOutcome, Engine } from './engine.ts';
+import type { DecodeOutcome, Engine, RowLogits } from './engine.ts';
 import { checkFrame, type FrameShape, type StageIdentity } from './frame-check.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { applyLeaseItem } from './lease-items.ts';
 import { contradiction, LeaseTable } from './lease.ts';
 import { probeEngine } from './probe-row.ts';
 import { ReceiptBook, type OpenRequest } from './receipt-book.ts';
-import { RowBatch, type RowGroup, type RowSource } from './row-batch.ts';
+import { RowBatch, type RowGroup, type RowPiece, type RowSource } from './row-batch.ts';
 import type { StageCounters } from './stage-counters.ts';
 import { TailSampling, type OpenSampler } from './tail-sampling.ts';
 
@@ -61,6 +63,20 @@ export interface StageParts {
 
 /** An item that goes out as it is, or rows that are about to be decoded. */
 type Outgoing = { readonly kind: 'item'; readonly item: HopItem } | { readonly kind: 'rows'; readonly group: RowGroup };
+
+/** Where the hidden state of a piece goes: behind what others of its step have there. */
+interface RowPlace {
+  /** `null` on the tail. */
+  readonly room: FrameRoom | null;
+  readonly at: number;
+}
+
+/** A piece that was decoded. What came of it is there until the next one is. */
+interface DecodedPiece {
+  readonly piece: RowPiece;
+  readonly outcome: DecodeOutcome;
+  readonly time: StepTime;
+}
 
 export class StageCore {
   readonly #parts: StageParts;
@@ -123,10 +139,10 @@ export class StageCore {
       if (next.kind === 'frame-end') {
         completes += 1;
         this.#queue.take();
-        if (this.#parts.engine.takesTokens && this.#batch.rows > 0) break;
+        if (this.#batch.rows > 0 && (this.#parts.engine.takesTokens || this.#batch.hasLoneRows)) break;
         continue;
       }
-      if (!this.#canTake(next.item) || !this.#fits(outgoing.length)) break;
+      if (!this.#canTake(next.item, completes > 0) || !this.#fits(outgoing.length)) break;
       if (next.item.kind === 'rows') {
         slowest = slower(slowest, this.#queue.slowest);
         outgoing.push(...this.#gather(next.item, next.rows));
@@ -139,12 +155,15 @@ export class StageCore {
     return content;
   }
 
-  /** Whether the item can go into this step: not when it has to wait for the decode of the rows gathered so far. */
-  #canTake(item: HopItem): boolean {
+  /**
+   * Whether the item can go into this step: not when it has to wait for the decode of the rows gathered so far.
+   * @param isOfLater whether a frame before its own is finished with this step
+   */
+  #canTake(item: HopItem, isOfLater: boolean): boolean {
     if (this.#batch.rows === 0) return true;
     switch (item.kind) {
       case 'rows':
-        return this.#batch.takes(item) && !this.#awaitsDraw(item);
+        return this.#canGather(item, isOfLater);
       case 'open':
       case 'begin':
       case 'adopt':
@@ -162,6 +181,10 @@ export class StageCore {
       default:
         return unreachable(item);
     }
+  }
+
+  #canGather(item: RowsItem, isOfLater: boolean): boolean {
+    return !(item.alone && isOfLater) && this.#batch.takes(item) && !this.#awaitsDraw(item);
   }
 
   /** Whether what goes out has room for another frame's items. One alone always fits, even if all in it failed here. */
@@ -238,24 +261,30 @@ export class StageCore {
     { completes, slowest }: Pick<FrameContent, 'completes' | 'slowest'>,
   ): FrameContent {
     const room = this.#roomForRows();
-    const ran = this.#batch.rows === 0 ? null : this.#decode(room);
-    const outcome = ran?.outcome ?? null;
-    const items = outgoing.flatMap((out) =>
-      out.kind === 'item' ? [out.item] : this.#afterDecode(out.group, present(outcome, 'rows were decoded')),
-    );
-    const hasHidden = outcome?.kind === 'hidden';
-    const { identity } = this.#parts;
+    const ran: DecodedPiece[] = [];
+    const tokens: number[] = [];
+    const items = outgoing.flatMap((out) => {
+      if (out.kind === 'item') return [out.item];
+      const decoded = this.#decodedWith(out.group, ran, { room, at: tokens.length });
+      if (decoded.outcome.kind === 'hidden') tokens.push(...this.#batch.tokensOf(out.group));
+      return this.#afterDecode(out.group, decoded);
+    });
+    const { identity, engine } = this.#parts;
+    // All rows, unless the cache was full for some.
+    const goingOn = (whole: FrameRoom): Pick<FrameContent, 'hidden' | 'room'> =>
+      tokens.length === this.#batch.rows
+        ? { hidden: whole.hidden, room: whole }
+        : { hidden: hiddenRows(whole.hidden, { from: 0, to: tokens.length, width: engine.width }), room: null };
     return {
       source: identity.node,
       destination: nodeIndex((identity.node + 1) % identity.stages),
       generation: identity.generation,
       number: 0n,
       completes,
-      slowest: slower(slowest, ran?.time ?? noStep),
+      slowest: slower(slowest, stepTime(ran)),
       items,
-      tokens: hasHidden ? this.#batch.tokens.subarray(0, this.#batch.rows) : noTokens,
-      hidden: hasHidden ? outcome.hidden : null,
-      room,
+      tokens: Uint32Array.from(tokens),
+      ...(room === null || tokens.length === 0 ? { hidden: null, room: null } : goingOn(room)),
     };
   }
 
@@ -265,16 +294,28 @@ export class StageCore {
     return isFinal || this.#batch.rows === 0 ? null : new FrameRoom({ rows: this.#batch.rows, width, wire });
   }
 
-  #decode(room: FrameRoom | null): { readonly outcome: DecodeOutcome; readonly time: StepTime } {
+  /** Decodes the piece that the group is in, if the latest is another. */
+  #decodedWith(group: RowGroup, ran: DecodedPiece[], place: RowPlace): DecodedPiece {
+    const latest = ran.at(-1);
+    if (latest?.piece.groups.includes(group) === true) return latest;
+    const decoded = this.#decode(present(this.#batch.pieces()[ran.length], 'the group is in a piece'), place);
+    ran.push(decoded);
+    return decoded;
+  }
+
+  #decode(piece: RowPiece, { room, at }: RowPlace): DecodedPiece {
     const { engine, nowUs, counters } = this.#parts;
+    const { rows } = piece;
+    const into =
+      room === null ? {} : { into: hiddenRows(room.hidden, { from: at, to: at + rows, width: engine.width }) };
     const startedUs = nowUs();
-    const outcome = engine.decode({ ...this.#batch.decodeBatch(), ...(room === null ? {} : { into: room.hidden }) });
+    const outcome = engine.decode({ ...this.#batch.decodeBatch(piece), ...into });
     const spentUs = nowUs() - startedUs;
     const padding = outcome.kind === 'kv-cache-full' ? 0 : outcome.paddingRows;
     const ran = { prefill: 0, decode: 0, recompute: 0 };
-    for (const { item, request } of this.#batch.groups) {
+    for (const { item, request } of piece.groups) {
       // Every request pays for its share of the rows, so that the times of all requests add up to the stage's.
-      request.computeUs += (spentUs * item.rowCount) / this.#batch.rows;
+      request.computeUs += (spentUs * item.rowCount) / rows;
       if (outcome.kind === 'kv-cache-full') continue;
       request.padding += padding;
       this.#book.count(request, item);
@@ -283,17 +324,17 @@ export class StageCore {
     counters.add({ decodes: 1, computeSeconds: spentUs / 1e6, paddingRows: padding });
     counters.add({ prefilledRows: ran.prefill, decodedRows: ran.decode, recomputedRows: ran.recompute });
     // Padding is part of what so many rows cost here.
-    return { outcome, time: { rows: this.#batch.rows + padding, us: Math.min(Math.round(spentUs), mostStepUs) } };
+    return { piece, outcome, time: { rows: rows + padding, us: Math.min(Math.round(spentUs), mostStepUs) } };
   }
 
-  #afterDecode(group: RowGroup, outcome: DecodeOutcome): HopItem[] {
+  #afterDecode(group: RowGroup, { piece, outcome }: DecodedPiece): HopItem[] {
     switch (outcome.kind) {
       case 'kv-cache-full':
         return this.#undo(group);
       case 'hidden':
         return [group.item];
       case 'logits':
-        return this.#draw(group, outcome);
+        return this.#draw(group, { rows: outcome.rows, firstRow: group.firstRow - piece.firstRow });
       default:
         return unreachable(outcome);
     }
@@ -306,16 +347,19 @@ export class StageCore {
     return request.failed === null ? [this.#fail(request, 'kv-cache-full')] : [];
   }
 
-  #draw({ item, request, firstRow }: RowGroup, outcome: DecodeOutcome & { readonly kind: 'logits' }): HopItem[] {
+  /** @param firstRow the group's, in the decode that gave the logits */
+  #draw(
+    group: RowGroup,
+    { rows, firstRow }: { readonly rows: readonly RowLogits[]; readonly firstRow: number },
+  ): HopItem[] {
+    const { item, request } = group;
     const tail = present(this.#tail, 'only the tail has logits');
     // A token that was drawn is known to its sampler already, and `begin` brought what is recomputed.
-    if (item.phase === 'prefill') {
-      tail.acceptPrompt(item.request, this.#batch.tokens.subarray(firstRow, firstRow + item.rowCount));
-    }
+    if (item.phase === 'prefill') tail.acceptPrompt(item.request, this.#batch.tokensOf(group));
     if (!item.samples) return [];
     const lastRow = firstRow + item.rowCount - 1;
     const found = present(
-      outcome.rows.find(({ row }) => row === lastRow),
+      rows.find(({ row }) => row === lastRow),
       'the row that samples has logits',
     );
     const drawn = tail.draw(item.request, item.step, found.logits);
@@ -337,8 +381,16 @@ export class StageCore {
   }
 }
 
-const noTokens = new Uint32Array(0);
 /** What a frame's header has room for. */
 const mostStepUs = 2 ** 32 - 1;
+
+/** Of several rows that were decoded alone, what one of them took on the average: the slowest would be dearer than most. */
+function stepTime(ran: readonly DecodedPiece[]): StepTime {
+  const isLone = ({ piece }: DecodedPiece): boolean => piece.groups[0]?.item.alone === true;
+  const lone = ran.filter(isLone);
+  const us = lone.reduce((sum, { time }) => sum + time.us, 0);
+  const ofLone = lone.length === 0 ? noStep : { rows: 1, us: Math.round(us / lone.length) };
+  return ran.reduce((slowest, piece) => (isLone(piece) ? slowest : slower(slowest, piece.time)), ofLone);
+}
 
 const slower = (one: StepTime, other: StepTime): StepTime => (one.us >= other.us ? one : other);

@@ -51,7 +51,7 @@ export function* talk({ lossAfter, forgetsShapes = false }: TalkPlan): Talk {
   for (const [turn, who] of turns.entries()) {
     const speaking = who.map((number) => present(speakers[number], 'there are two'));
     if (turn === lossAfter) {
-      const { frame } = round(speaking.map((speaker) => speaker.peek()));
+      const { frame } = round(speaking.map((speaker) => speaker.peek(speaking.length === 1)));
       yield { kind: 'loss', underWay: frame };
       // In one frame: what is `alone` in it is decoded by itself all the same.
       hear(speakers, yield round(speakers.map((speaker) => speaker.comeBack(forgetsShapes))));
@@ -114,11 +114,11 @@ class Speaker {
 
   next(alone: boolean): Part {
     this.#alone.push(alone);
-    return this.peek();
+    return this.peek(alone);
   }
 
-  peek(): Part {
-    return { items: [this.session.decode(this.drawn.length)], tokens: this.drawn.slice(-1) };
+  peek(alone: boolean): Part {
+    return { items: [this.session.decode(this.drawn.length, alone)], tokens: this.drawn.slice(-1) };
   }
 
   comeBack(forgetsShapes: boolean): Part {

@@ -48,6 +48,17 @@ export interface Grouping {
   readonly size: number;
   /** Groups that go round at once. */
   readonly count: number;
+  /** Whether a group's rows, of which there are several, are decoded one after the other instead of together. */
+  readonly alone: boolean;
+}
+
+export interface Decoders {
+  /** Sessions that decode, at least 1. */
+  readonly decoders: number;
+  /** Of the ring. */
+  readonly stages: number;
+  /** Whether rows may be decoded by themselves, without one beside them. */
+  readonly mayBeAlone: boolean;
 }
 
 /** A smaller group has to save so much of the time before it is worth its frames. */
@@ -55,31 +66,54 @@ const worthwhile = 0.9;
 
 /**
  * As many groups as there are stages keep each of them busy. More of them, with fewer rows each, are better where a decode
- * of more rows costs more than it saves: on a CPU one row may be far cheaper than its share of two.
- *
- * @param decoders sessions that decode, at least 1
- * @param stages of the ring
+ * of more rows costs more than it saves. On a CPU one row may be far cheaper than its share of two, or of four: then a group
+ * has one frame all the same, and its rows are decoded one after the other.
  */
-export function grouping(pace: Pace, decoders: number, stages: number): Grouping {
-  const fewest = Math.max(Math.min(stages, decoders), Math.ceil(decoders / limits.cpuDecodeRows));
-  let best: Grouping = { size: Math.ceil(decoders / fewest), count: fewest };
-  let bestUs = roundUs(pace, best, stages);
+export function grouping(pace: Pace, of: Decoders): Grouping {
+  const together = groupingTogether(pace, of);
+  const { stages, mayBeAlone } = of;
+  if (!mayBeAlone) return together;
+  const fewest = fewestGroups(of);
+  const alone = { ...fewest, alone: fewest.size > 1 };
+  if (together.size === 1) return alone;
+  const [togetherUs, aloneUs] = [roundUs(pace, together, stages), roundUs(pace, alone, stages)];
   // What was never seen is tried.
+  if (togetherUs === null) return together;
+  return aloneUs === null || aloneUs < togetherUs * worthwhile ? alone : together;
+}
+
+function fewestGroups({ decoders, stages }: Decoders): Grouping {
+  const count = Math.max(Math.min(stages, decoders), Math.ceil(decoders / limits.cpuDecodeRows));
+  return { size: Math.ceil(decoders / count), count, alone: false };
+}
+
+function groupingTogether(pace: Pace, of: Decoders): Grouping {
+  const { decoders, stages } = of;
+  let best = fewestGroups(of);
+  let bestUs = roundUs(pace, best, stages);
   if (bestUs === null) return best;
-  for (let { size } = best, count = fewest + 1; size > 1; count += 1) {
+  for (let { size, count } = best; size > 1;) {
+    count += 1;
     size = Math.ceil(decoders / count);
-    const us = roundUs(pace, { size, count }, stages);
+    const us = roundUs(pace, { size, count, alone: false }, stages);
     if (us === null || us > bestUs * worthwhile) continue;
-    best = { size, count };
+    best = { size, count, alone: false };
     bestUs = us;
   }
   return best;
 }
 
 /** What each stage takes for one token of every session; `null` where such a group was never seen. */
-function roundUs(pace: Pace, { size, count }: Grouping, stages: number): number | null {
-  const us = isKnown(pace, size) ? stepUs(pace, size) : null;
-  return us === null ? null : us * Math.max(count, stages);
+function roundUs(pace: Pace, group: Grouping, stages: number): number | null {
+  const us = isKnown(pace, group.alone ? 1 : group.size) ? groupUs(pace, group) : null;
+  return us === null ? null : us * Math.max(group.count, stages);
+}
+
+/** What a stage takes for a group; `null` when no decode was seen yet. */
+function groupUs(pace: Pace, { size, alone }: Pick<Grouping, 'size' | 'alone'>): number | null {
+  if (!alone) return stepUs(pace, size);
+  const us = stepUs(pace, 1);
+  return us === null ? null : us * size;
 }
 
 const isKnown = (pace: Pace, rows: number): boolean => (pace[pointOf(rows)]?.rows ?? 0) > 0;
@@ -89,25 +123,26 @@ const isKnown = (pace: Pace, rows: number): boolean => (pace[pointOf(rows)]?.row
  * for each of them, or for each stage where stages are more. Two at least: of a prompt's rows, the journal knows of the last
  * alone whether it had company (R3).
  */
-export function chunkRows(pace: Pace, { size, count }: Grouping, stages: number): number {
-  const mostSteps = limits.slowestBeside * Math.max(count, stages) - count;
-  return Math.max(2, fittingRows(pace, { beside: 0, usual: size, mostSteps }));
+export function chunkRows(pace: Pace, group: Grouping, stages: number): number {
+  const mostSteps = limits.slowestBeside * Math.max(group.count, stages) - group.count;
+  return Math.max(2, fittingRows(pace, { beside: 0, usualUs: groupUs(pace, group), mostSteps }));
 }
 
-/** Rows of a prompt that go with a group of sessions; 0 where they would hold it up. */
-export function chunkRowsBeside(pace: Pace, group: number): number {
-  return fittingRows(pace, { beside: group, usual: group, mostSteps: limits.slowestBeside });
+/** Rows of a prompt that are decoded together with a group of sessions; 0 where they would hold it up. */
+export function chunkRowsBeside(pace: Pace, { size, alone }: Pick<Grouping, 'size' | 'alone'>): number {
+  if (alone) return 0;
+  return fittingRows(pace, { beside: size, usualUs: stepUs(pace, size), mostSteps: limits.slowestBeside });
 }
 
 interface Fitting {
   readonly beside: number;
-  readonly usual: number;
-  /** What the decode may take, as a multiple of one of `usual` rows. */
+  /** What a stage takes for a group without it. */
+  readonly usualUs: number | null;
+  /** What the decode may take, as a multiple of that. */
   readonly mostSteps: number;
 }
 
-function fittingRows(pace: Pace, { beside, usual, mostSteps }: Fitting): number {
-  const usualUs = stepUs(pace, usual);
+function fittingRows(pace: Pace, { beside, usualUs, mostSteps }: Fitting): number {
   if (usualUs === null) return limits.firstChunkRows;
   let rows = limits.cpuDecodeRows - beside;
   while (rows > 0 && (stepUs(pace, beside + rows) ?? 0) > usualUs * mostSteps) rows -= 1;

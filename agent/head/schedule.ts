@@ -13,8 +13,8 @@
  * The head stage has at most `limits.headFrames` frames: one that it computes and one that waits, so it never idles and a
  * cancellation never queues behind more than that.
  *
- * R3: rows that were lost run again like a prompt's, in the shape in which they first ran: one that was alone in its frame
- * has a frame of its own again.
+ * R3: rows that were lost run again like a prompt's, in the shape in which they first ran: one that was decoded alone has a
+ * frame of its own.
  */
 import type { HopItem, RowsItem } from '../../protocol/hop-items.ts';
 import type { SessionId, TokenId } from '../../protocol/ids.ts';
@@ -70,6 +70,8 @@ interface Feed {
   readonly rowCount: number;
   /** Whether they ran before a loss. */
   readonly again: boolean;
+  /** Whether every stage decodes it by itself. */
+  readonly alone: boolean;
 }
 
 export function schedule(head: HeadState): Scheduled {
@@ -77,7 +79,7 @@ export function schedule(head: HeadState): Scheduled {
   let current = head;
   while (current.framesInFlight < limits.headFrames) {
     const waiting = waitingItems(current.outbox);
-    const feeds = waiting.length < current.outbox.length ? [] : chooseFeeds(current);
+    const feeds = waiting.length < current.outbox.length ? [] : loneFeed(current, chooseFeeds(current));
     if (feeds.length === 0 && waiting.length === 0) break;
     const room = roomMade(
       current,
@@ -106,24 +108,34 @@ function chooseFeeds(head: HeadState): readonly Feed[] {
   const [lone] = demand.alone;
   // A row that runs alone takes turns with all the others.
   if (lone !== undefined && (decoding.length + prompts.length === 0 || turns.kind !== 'alone')) {
-    return [{ kind: 'alone', session: lone.session, request: lone.request, rowCount: 1, again: true }];
+    return [{ kind: 'alone', session: lone.session, request: lone.request, rowCount: 1, again: true, alone: true }];
   }
   if (decoders === 0) return promptFeeds(prompts, limits.cpuDecodeRows);
-  const groups = grouping(pace, decoders, stages);
+  const groups = grouping(pace, { decoders, stages, mayBeAlone: head.decode === 'fast' });
   const room = Math.max(0, groups.count - demand.groups);
   const group = decoding.slice(0, room === 0 ? 0 : Math.min(groups.size, Math.ceil(decoding.length / room)));
-  if (prompts.length === 0 || (group.length > 0 && turns.kind !== 'decode')) return group.map(decodeFeed);
-  const rowsBeside = group.length === 0 ? 0 : chunkRowsBeside(pace, group.length);
-  if (rowsBeside > 0) return [...group.map(decodeFeed), ...promptFeeds(prompts, rowsBeside)];
+  const decodeFeeds = group.map((waiting) => decodeFeed(waiting, groups.alone));
+  if (prompts.length === 0 || (group.length > 0 && turns.kind !== 'decode')) return decodeFeeds;
+  const rowsBeside = group.length === 0 ? 0 : chunkRowsBeside(pace, { ...groups, size: group.length });
+  if (rowsBeside > 0) return [...decodeFeeds, ...promptFeeds(prompts, rowsBeside)];
   // A chunk by itself holds up every group: each has gone once since the last one.
-  if (turns.decodes < groups.count) return group.map(decodeFeed);
+  if (turns.decodes < groups.count) return decodeFeeds;
   if (group.length === 0 && framesInFlight > 0) return [];
   return promptFeeds(prompts, chunkRows(pace, groups, stages));
 }
 
-const decodeFeed = ({ session, request }: Waiting): Feed => {
-  return { kind: 'decode', session, request, rowCount: 1, again: rowsAgain(session) > 0 };
-};
+/** A row that is recomputed has the shape in which it first ran (R3). */
+function decodeFeed({ session, request }: Waiting, alone: boolean): Feed {
+  const again = rowsAgain(session) > 0;
+  return { kind: 'decode', session, request, rowCount: 1, again, alone: alone && !again };
+}
+
+/** A row that has its frame to itself has no others beside it at later stages either. */
+function loneFeed({ decode }: HeadState, feeds: readonly Feed[]): readonly Feed[] {
+  const [first] = feeds;
+  const isLone = decode === 'fast' && feeds.length === 1 && first?.rowCount === 1 && !first.again;
+  return isLone ? [{ ...first, alone: true }] : feeds;
+}
 
 function promptFeeds(prompts: readonly Waiting[], mostRows: number): readonly Feed[] {
   const feeds: Feed[] = [];
@@ -132,7 +144,7 @@ function promptFeeds(prompts: readonly Waiting[], mostRows: number): readonly Fe
     if (room === 0) break;
     const lost = rowsAgain(session);
     const rowCount = Math.min(lost > 0 ? lost : rows, room);
-    feeds.push({ kind: 'prompt', session, request, rowCount, again: lost > 0 });
+    feeds.push({ kind: 'prompt', session, request, rowCount, again: lost > 0, alone: false });
     room -= rowCount;
   }
   return feeds;
@@ -177,7 +189,7 @@ function inTurn(waiting: readonly Waiting[], last: SessionId | null): readonly W
   return next <= 0 ? waiting : [...waiting.slice(next), ...waiting.slice(0, next)];
 }
 
-function rowsItem({ kind, session, request, rowCount, again }: Feed): RowsItem {
+function rowsItem({ session, request, rowCount, again, alone }: Feed): RowsItem {
   return {
     kind: 'rows',
     session: session.id,
@@ -188,7 +200,7 @@ function rowsItem({ kind, session, request, rowCount, again }: Feed): RowsItem {
     rowCount,
     phase: again ? 'recompute' : request.emitted === 0 ? 'prefill' : 'decode',
     samples: !again && session.sentRows + rowCount === session.history.length,
-    alone: kind === 'alone',
+    alone,
   };
 }
 
@@ -203,13 +215,11 @@ const rowTokens = ({ session, rowCount }: Feed): readonly TokenId[] =>
 function fed(head: HeadState, feeds: readonly Feed[], itemsSent: number): HeadState {
   const outbox = itemsSent === head.outbox.length ? [] : head.outbox.slice(itemsSent);
   const framesSent = head.framesSent + 1;
-  const isLone = feeds.length === 1 && feeds[0]?.rowCount === 1 && head.decode === 'fast';
   let { sessions, requests } = head;
-  const { decode, prompt, alone } = head.turns.last;
-  const last: Record<TurnKind, SessionId | null> = { decode, prompt, alone };
-  for (const { kind, session, request, rowCount, again } of feeds) {
+  const last: Record<TurnKind, SessionId | null> = { ...head.turns.last };
+  for (const { kind, session, request, rowCount, again, alone } of feeds) {
     const sentRows = session.sentRows + rowCount;
-    const rows = again ? session.rows : appendMarks(session.rows, rowCount, isLone);
+    const rows = again ? session.rows : appendMarks(session.rows, rowCount, alone);
     sessions = sessions.with(session.id, changedSession(session, { rows, sentRows }));
     const sampledBy = sentRows === session.history.length ? framesSent : null;
     requests = requests.with(request.id, changedRequest(request, { sampledBy, fedAgain: request.fedAgain || again }));

@@ -201,14 +201,20 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a stage leaves an item alone (R3)',
     file: 'stage/row-batch.js',
-    guard: '(alone || first.item.alone)',
-    instead: '(false)',
+    guard: 'last === undefined || alone || last.groups[0]?.item.alone === true',
+    instead: 'last === undefined',
   },
   {
     name: 'a stage pads rows that had company (R3)',
     file: 'stage/row-batch.js',
-    guard: "first?.item.phase === 'recompute' && !first.item.alone",
+    guard: 'first?.item.alone === false',
     instead: 'false',
+  },
+  {
+    name: 'a lost row is not alone beside others that are (R3)',
+    file: schedule,
+    guard: 'alone: alone && !again',
+    instead: 'alone',
   },
   // Settlements
   {

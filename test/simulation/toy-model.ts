@@ -66,13 +66,13 @@ export class ToyEngine implements CoreEngine {
     return new Map(lengths.filter(([, length]) => length > 0));
   }
 
-  /** Rows that are computed again have the shape of before: it is looked at when they run. */
+  /** The shape that a row has to have, now and after a loss: it is looked at when it runs. */
   expectShape(slot: SlotIndex, position: number, alone: boolean): void {
     const shapes = this.#shapes.get(slot) ?? new Map<number, boolean>();
     this.#shapes.set(slot, shapes.set(position, alone));
   }
 
-  decode({ rows, input, positions, sequences, outputs, padsLoneRow }: DecodeBatch): DecodeOutcome {
+  decode({ rows, input, positions, sequences, outputs, padsLoneRow, into }: DecodeBatch): DecodeOutcome {
     const hashes: number[] = [];
     const inputs = input.kind === 'tokens' ? input.tokens : input.parts.flatMap(hashesOf);
     const isLone = rows === 1 && padsLoneRow !== true && !this.#isExact;
@@ -81,23 +81,30 @@ export class ToyEngine implements CoreEngine {
       const position = positions[row] ?? 0;
       const kept = this.#rows.get(sequence) ?? [];
       assert(kept.length === position, 'a row has its sequence’s next position');
-      const alone = this.#shapes.get(sequence)?.get(position);
-      if (alone !== undefined && !this.#isExact && alone !== isLone) {
-        throw new Violation(
-          'R3',
-          `slot ${sequence}, row ${position}: ${isLone ? 'alone' : 'in company'}, unlike before`,
-        );
-      }
-      this.#shapes.get(sequence)?.delete(position);
+      this.#requireShape(sequence, position, isLone);
       const hash = mixed(kept.at(-1) ?? seedHash, present(inputs[row], 'every row has its input'));
       kept.push(hash);
       this.#rows.set(sequence, kept);
       hashes.push(hash);
     }
     this.#requireRoom();
-    if (!this.isFinal) return { kind: 'hidden', hidden: Float32Array.from(hashes), paddingRows: 0 };
+    if (!this.isFinal) {
+      const hidden = Float32Array.from(hashes);
+      // A probe's rows go nowhere.
+      if (into instanceof Float32Array) into.set(hidden);
+      return { kind: 'hidden', hidden, paddingRows: 0 };
+    }
     const drawn = hashes.flatMap((hash, row) => (outputs[row] === 0 ? [] : [{ row, logits: Float32Array.of(hash) }]));
     return { kind: 'logits', rows: drawn, paddingRows: 0 };
+  }
+
+  #requireShape(sequence: number, position: number, isLone: boolean): void {
+    const alone = this.#shapes.get(sequence)?.get(position);
+    if (alone !== undefined && !this.#isExact && alone !== isLone) {
+      const found = isLone ? 'alone' : 'in company';
+      throw new Violation('R3', `slot ${sequence}, row ${position}: ${found}, unlike what its item says`);
+    }
+    this.#shapes.get(sequence)?.delete(position);
   }
 
   clear(): void {

@@ -200,7 +200,7 @@ export class ToyStage {
 
   #expectShapes(items: readonly HopItem[]): void {
     for (const item of items) {
-      if (item.kind !== 'rows' || item.phase !== 'recompute') continue;
+      if (item.kind !== 'rows') continue;
       for (let row = 0; row < item.rowCount; row++) {
         this.engine.expectShape(item.slot, item.firstPosition + row, item.alone);
       }

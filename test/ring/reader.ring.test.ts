@@ -144,7 +144,8 @@ describe('infer past the deadline', () => {
     const error = JSON.parse(err) as { readonly code: string; readonly facts: { readonly detail: string } };
     assert.equal(error.code, 'RING_LOST');
     assert.match(error.facts.detail, /local-2/);
-    assert.equal(linesOf(out).filter(({ event }) => event === 'paused').length, 1);
+    const pauses = linesOf(out).filter(({ event }) => event === 'paused');
+    assert.equal(pauses.length, 1, JSON.stringify(pauses));
     const degraded = await agents.home.run(['status', short.plan.path]);
     assert.equal(degraded.exit, 3);
     assert.match(degraded.out, /^Ring brief: degraded for \d+ s: suspended on local, no answer from local-2$/m);

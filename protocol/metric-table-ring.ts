@@ -110,7 +110,7 @@ export const ringMetrics = {
     type: 'histogram',
     unit: 'seconds',
     labels: ['ring'],
-    help: 'Time between two tokens of a request, as they may be read.',
+    help: 'Time between two tokens of a request, as they come home to the head.',
     buckets: tokenBuckets,
     appears: 'head',
     elsewhere: { vllm: 'vllm:inter_token_latency_seconds', openTelemetry: 'gen_ai.server.time_per_output_token' },

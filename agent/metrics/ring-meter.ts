@@ -17,7 +17,10 @@ import { ReceivingMeter, SendingMeter, type EdgeEnds } from './link-meter.ts';
 interface RequestClock {
   readonly admittedMs: number;
   fedMs: number;
-  tokenMs: number;
+  /** Of the latest token. */
+  drawnMs: number;
+  /** Of the first one. */
+  toldMs: number;
 }
 
 export interface RingMeterStart {
@@ -73,7 +76,7 @@ export class RingMeter {
     this.#running += 1;
     this.admitted += 1;
     this.adoptedTokens += adopted.reduce((sum, length) => sum + length, 0);
-    this.#clocks.set(request, { admittedMs: nowMs, fedMs: 0, tokenMs: 0 });
+    this.#clocks.set(request, { admittedMs: nowMs, fedMs: 0, drawnMs: 0, toldMs: 0 });
   }
 
   /** A frame of the head goes into its stage. */
@@ -88,16 +91,22 @@ export class RingMeter {
     }
   }
 
+  tokenDrawn(request: RequestId, nowMs: number): void {
+    const clock = this.#clocks.get(request);
+    if (clock === undefined) {
+      this.#clocks.set(request, { admittedMs: 0, fedMs: nowMs, drawnMs: nowMs, toldMs: nowMs });
+      return;
+    }
+    if (clock.drawnMs !== 0) this.interToken.add((nowMs - clock.drawnMs) / 1000);
+    clock.drawnMs = nowMs;
+  }
+
   tokenDurable(request: RequestId, nowMs: number): void {
     this.generatedTokens += 1;
     const clock = this.#clocks.get(request);
-    if (clock === undefined) {
-      this.#clocks.set(request, { admittedMs: 0, fedMs: nowMs, tokenMs: nowMs });
-      return;
-    }
-    if (clock.tokenMs === 0) this.firstToken.add((nowMs - clock.admittedMs) / 1000);
-    else this.interToken.add((nowMs - clock.tokenMs) / 1000);
-    clock.tokenMs = nowMs;
+    if (clock === undefined || clock.toldMs !== 0) return;
+    this.firstToken.add((nowMs - clock.admittedMs) / 1000);
+    clock.toldMs = nowMs;
   }
 
   requestEnded({ request, reason, reused }: RequestEnded, nowMs: number): void {

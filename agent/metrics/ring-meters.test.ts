@@ -25,9 +25,11 @@ suite('a ring’s meter', () => {
     assert.equal(meter.unfed, 1);
     meter.fed([rows('prefill', 5)], 2100);
     meter.fed([rows('prefill', 2)], 2200);
+    meter.tokenDrawn(request, 2450);
     meter.tokenDurable(request, 2500);
-    meter.fed([rows('decode', 1)], 2500);
-    meter.tokenDurable(request, 2750);
+    meter.fed([rows('decode', 1)], 2450);
+    meter.tokenDrawn(request, 2700);
+    meter.tokenDurable(request, 2760);
     meter.requestEnded(ended, 3000);
     assert.deepEqual([meter.promptTokens, meter.generatedTokens, meter.reusedTokens, meter.unfed], [7, 2, 2, 0]);
     const { queue, firstToken, interToken, duration } = meter;
@@ -62,8 +64,13 @@ suite('a ring’s meter', () => {
 
   test('of a request that began under a former agent counts tokens and its end, and times only what it saw', () => {
     const meter = newMeter(1);
-    meter.tokenDurable(request, 2000);
-    meter.tokenDurable(request, 2010);
+    for (const [drawnMs, durableMs] of [
+      [2000, 2020],
+      [2010, 2020],
+    ] as const) {
+      meter.tokenDrawn(request, drawnMs);
+      meter.tokenDurable(request, durableMs);
+    }
     meter.requestEnded(ended, 3000);
     assert.equal(meter.generatedTokens, 2);
     assert.equal(meter.finished.get('length'), 1);

@@ -43,6 +43,8 @@ export class RingMeters implements StepMeter {
       if (record.kind === 'ring-ready' || record.kind === 'ring-suspended') changes = true;
       if (record.kind === 'request-admitted')
         this.#byLoad.get(record.load)?.requestAdmitted(record, this.#options.nowMs());
+      if (record.kind === 'token-emitted')
+        this.#byLoad.get(record.load)?.tokenDrawn(record.request, this.#options.nowMs());
     }
     if (changes) this.#look(state);
   }

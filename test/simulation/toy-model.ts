@@ -50,7 +50,7 @@ export class ToyEngine implements CoreEngine {
   /** By sequence: the hash behind each row. */
   readonly #rows = new Map<number, number[]>();
   /** Rows that have to run in a certain shape (R3): by slot and position, whether alone. */
-  readonly #shapes = new Map<number, Map<number, boolean>>();
+  readonly #shapes = new Map<number, Map<number, readonly boolean[]>>();
 
   constructor({ isFirst, isFinal, sequences, cells, isExact }: ToyEngineOptions) {
     this.takesTokens = isFirst;
@@ -68,8 +68,8 @@ export class ToyEngine implements CoreEngine {
 
   /** The shape that a row has to have, now and after a loss: it is looked at when it runs. */
   expectShape(slot: SlotIndex, position: number, alone: boolean): void {
-    const shapes = this.#shapes.get(slot) ?? new Map<number, boolean>();
-    this.#shapes.set(slot, shapes.set(position, alone));
+    const shapes = this.#shapes.get(slot) ?? new Map<number, readonly boolean[]>();
+    this.#shapes.set(slot, shapes.set(position, [...(shapes.get(position) ?? []), alone]));
   }
 
   decode({ rows, input, positions, sequences, outputs, padsLoneRow, into }: DecodeBatch): DecodeOutcome {
@@ -98,13 +98,15 @@ export class ToyEngine implements CoreEngine {
     return { kind: 'logits', rows: drawn, paddingRows: 0 };
   }
 
+  /** Of the items that brought this row, those before the one that runs were dropped. */
   #requireShape(sequence: number, position: number, isLone: boolean): void {
-    const alone = this.#shapes.get(sequence)?.get(position);
-    if (alone !== undefined && !this.#isExact && alone !== isLone) {
+    const expected = this.#shapes.get(sequence)?.get(position) ?? [];
+    const at = expected.indexOf(isLone);
+    if (expected.length > 0 && at < 0 && !this.#isExact) {
       const found = isLone ? 'alone' : 'in company';
       throw new Violation('R3', `slot ${sequence}, row ${position}: ${found}, unlike what its item says`);
     }
-    this.#shapes.get(sequence)?.delete(position);
+    this.#shapes.get(sequence)?.set(position, expected.slice(at + 1));
   }
 
   clear(): void {

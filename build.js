@@ -1,7 +1,8 @@
 /**
  * Builds `dist/` from the sources, and keeps it fresh.
  *
- * `node build.js` always builds; `node build.js prepare` (after an installation) does so when the compiler was installed.
+ * `node build.js` always builds, `node build.js stale` only when a source is newer than the last good build, removed or not
+ * built; `node build.js prepare` (after an installation) builds when the compiler was installed.
  * `node --import ./build.js dist/…` builds first when a source is newer than the last good build (after a pull, say), and
  * costs a few milliseconds when none is. A deployed copy has `dist/` without sources or without a compiler: it runs as it
  * is. Plain JavaScript, because nothing is compiled yet when it runs.
@@ -22,7 +23,7 @@ const [, script, when] = process.argv;
 if (script !== import.meta.filename) {
   if (hasSources() && isStale()) buildWhenPossible();
 } else if (when === 'prepare') buildWhenPossible();
-else build();
+else if (when !== 'stale' || isStale()) build();
 
 function hasSources() {
   return existsSync(project) && existsSync(join(root, 'protocol'));
@@ -32,7 +33,21 @@ function isStale() {
   const builtAtMs = statSync(stamp, { throwIfNoEntry: false })?.mtimeMs;
   if (builtAtMs === undefined) return true;
   const inputs = ['tsconfig.json', 'package.json', ...sources()];
-  return inputs.some((path) => statSync(join(root, path)).mtimeMs > builtAtMs);
+  return (
+    inputs.some((path) => statSync(join(root, path)).mtimeMs > builtAtMs) || lacksOutputs() || orphans().length > 0
+  );
+}
+
+function lacksOutputs() {
+  return sources().some((source) => !existsSync(output(source)));
+}
+
+/** What a removed or renamed source left behind would still run, and would still be found by an old import. */
+function orphans() {
+  return readdirSync(dist, { recursive: true }).filter((name) => {
+    const source = name.replace(/\.js(\.map)?$/, '.ts');
+    return source !== name && !existsSync(join(root, source));
+  });
 }
 
 /** Paths relative to the root. */
@@ -61,22 +76,14 @@ function build() {
   if (path === null) return fail('There is no compiler: run `npm ci` first.');
   const startedAtMs = Date.now();
   // The compiler believes its notes, not the folder: without them it writes everything anew.
-  if (sources().some((source) => !existsSync(output(source)))) rmSync(join(dist, '.tsbuildinfo'), { force: true });
+  if (lacksOutputs()) rmSync(join(dist, '.tsbuildinfo'), { force: true });
   const { status } = spawnSync(process.execPath, [path, '-p', project], { cwd: root, stdio: ['ignore', 2, 2] });
   if (status !== 0) return fail('The sources do not compile.');
-  removeOrphans();
+  for (const name of orphans()) rmSync(join(dist, name));
   writeFileSync(stamp, '');
   // The time before the compiler read the sources: a file saved while it ran is newer than the stamp.
   utimesSync(stamp, startedAtMs / 1000, startedAtMs / 1000);
   process.stderr.write(`types and build: ${((Date.now() - startedAtMs) / 1000).toFixed(1)} s\n`);
-}
-
-/** What a removed or renamed source left behind would still run, and would still be found by an old import. */
-function removeOrphans() {
-  for (const name of readdirSync(dist, { recursive: true })) {
-    const source = name.replace(/\.js(\.map)?$/, '.ts');
-    if (source !== name && !existsSync(join(root, source))) rmSync(join(dist, name));
-  }
 }
 
 function compiler() {

@@ -64,17 +64,34 @@ suite('a build', () => {
   });
 
   test('writes what is missing from dist/', () => {
-    rmSync(join(root, 'dist', 'protocol', 'main.js'));
-    assert.equal(node('build.js').status, 0);
-    assert.equal(guarded().stdout, 'two\n');
+    for (const words of [['build.js'], ['build.js', 'stale']]) {
+      rmSync(join(root, 'dist', 'protocol', 'main.js'));
+      assert.equal(node(...words).status, 0);
+      assert.equal(guarded().stdout, 'two\n');
+    }
+  });
+
+  test('is made where it is asked for when stale only if it is', () => {
+    assert.doesNotMatch(node('build.js', 'stale').stderr, /types and build/);
+    assert.match(node('build.js').stderr, /types and build/);
+    const gone = join(root, 'dist', 'protocol', 'gone.js');
+    writeFileSync(gone, '');
+    assert.match(node('build.js', 'stale').stderr, /types and build/);
+    assert.equal(existsSync(gone), false);
+    say('four');
+    const later = Date.now() / 1000 + 4;
+    utimesSync(main, later, later);
+    assert.match(node('build.js', 'stale').stderr, /types and build/);
+    assert.equal(node('dist/protocol/main.js').stdout, 'four\n');
   });
 
   test('that fails runs nothing', () => {
     writeFileSync(main, `${declaration}\nconst word: number = 'three';\nconsole.log(word);\n`);
-    const failed = guarded();
-    assert.equal(failed.status, 1);
-    assert.equal(failed.stdout, '');
-    assert.match(failed.stderr, /TS2322[\s\S]*do not compile/);
+    for (const failed of [guarded(), node('build.js', 'stale')]) {
+      assert.equal(failed.status, 1);
+      assert.equal(failed.stdout, '');
+      assert.match(failed.stderr, /TS2322[\s\S]*do not compile/);
+    }
   });
 
   test('is not asked for in a copy without sources, nor in one without a compiler', () => {

@@ -1,8 +1,9 @@
 /**
- * `npm run check`: everything a commit needs after the build (which holds the types), stopping at the first fault.
- * Rings are `npm test`'s. `npm run check -- style` leaves out the tests, for where `npm test` runs as well.
+ * `npm run check`: everything a commit needs after the build (which holds the types), without the tests when its style is
+ * faulty. Format and lint run at once: each has one thread. Rings are `npm test`'s. `npm run check -- style` leaves out the tests, for where `npm test` runs as well.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { dirname, join } from 'node:path';
 import { seconds } from './report.ts';
 import { runTests } from './test-run.ts';
@@ -12,30 +13,36 @@ const root = dirname(dirname(dirname(import.meta.dirname)));
 interface Step {
   readonly name: string;
   /** Whether it went well. What it found it has written. */
-  readonly passes: () => boolean | Promise<boolean>;
+  readonly passes: () => Promise<boolean>;
 }
 
-const steps: readonly Step[] = [
+const style: readonly Step[] = [
   { name: 'format', passes: () => tool('prettier/bin/prettier.cjs', ['--check', '--log-level', 'warn', '.']) },
   { name: 'lint', passes: () => tool('eslint/bin/eslint.js', ['--max-warnings', '0', ...lintCache(), '.']) },
-  { name: 'tests', passes: tests },
 ];
+/** One after another; the steps of each at once. */
+const stages = process.argv[2] === 'style' ? [style] : [style, [{ name: 'tests', passes: tests }]];
 
 const startedAtMs = performance.now();
-const wanted = process.argv[2] === 'style' ? steps.filter(({ name }) => name !== 'tests') : steps;
-for (const { name, passes } of wanted) {
-  const stepStartedAtMs = performance.now();
-  const isGood = await passes();
-  write(`${name}: ${isGood ? 'good' : 'FAULTY'}, ${seconds(performance.now() - stepStartedAtMs)}`);
-  if (!isGood) process.exit(1);
+for (const steps of stages) {
+  const outcomes = await Promise.all(steps.map(isGood));
+  if (outcomes.includes(false)) process.exit(1);
 }
 write(`check: all good, ${seconds(performance.now() - startedAtMs)} after the build`);
 
-function tool(path: string, words: readonly string[]): boolean {
-  const { status } = spawnSync(process.execPath, [join(root, 'node_modules', path), ...words], {
+async function isGood({ name, passes }: Step): Promise<boolean> {
+  const stepStartedAtMs = performance.now();
+  const outcome = await passes();
+  write(`${name}: ${outcome ? 'good' : 'FAULTY'}, ${seconds(performance.now() - stepStartedAtMs)}`);
+  return outcome;
+}
+
+async function tool(path: string, words: readonly string[]): Promise<boolean> {
+  const child = spawn(process.execPath, [join(root, 'node_modules', path), ...words], {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],
   });
+  const [status]: unknown[] = await once(child, 'close');
   return status === 0;
 }
 

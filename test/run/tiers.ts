@@ -56,7 +56,7 @@ export const tiers: readonly Tier[] = [
     name: 'hosts',
     proves: 'real hosts: systemd, sshd and networks of their own',
     owns: (path) => path.startsWith('test/') && path.endsWith('.hosts.test.ts'),
-    // Fleets share nothing, and much of their time they wait.
+    // Fleets share nothing, and most keep a whole core busy: more at once would only make each slower.
     concurrency: 2,
     // The first on a machine also makes the hosts' file system.
     fileTimeoutMs: 900_000,

@@ -42,8 +42,8 @@ async function tool(path: string, words: readonly string[]): Promise<boolean> {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],
   });
-  const [status]: unknown[] = await once(child, 'close');
-  return status === 0;
+  const ended: readonly unknown[] = await once(child, 'close');
+  return ended[0] === 0;
 }
 
 /** A type changed in one file can make another one faulty, which a cache does not see: CI does without. */

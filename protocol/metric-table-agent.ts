@@ -140,7 +140,7 @@ export const agentMetrics = {
     type: 'gauge',
     unit: 'bytes',
     labels: [],
-    help: 'Size that the journal’s files may have together.',
+    help: 'Size at which the journal admits nothing more, what is reserved included: its limit without the room of its WAL.',
     appears: 'always',
   },
   p4_journal_wal_bytes: {

@@ -10,8 +10,8 @@ import { dirname, join, resolve } from 'node:path';
 import { syncFolder } from '../../model/folder-sync.ts';
 import { makeFolder } from '../../model/made-folder.ts';
 import { P4Error } from '../../protocol/errors.ts';
-import { limits } from '../../protocol/limits.ts';
 import { SqliteFailure, sqliteVersionNumber, type Connection } from './connection.ts';
+import { databaseLimitBytes } from './database-limit.ts';
 import type { Failpoint } from './failpoint.ts';
 import { corrupt, isSystemError, openingFailure } from './failure.ts';
 import { Ledger, recordBytes } from './ledger.ts';
@@ -70,10 +70,6 @@ export async function openFiles(opening: Opening): Promise<OpenedJournal> {
     throw openingFailure(folder, error);
   }
 }
-
-/** What the limit leaves for the database file; the rest is the WAL's, with a batch that makes it overflow. */
-export const databaseLimitBytes = (limitBytes: number): number =>
-  limitBytes - limits.journalWalBytes - 2 * limits.journalBatchBytes;
 
 async function openLocked(
   connection: Connection,

@@ -15,7 +15,7 @@ import { inspectJournal, type Inspection } from './inspection.ts';
 import { openJournal } from './journal.ts';
 import { recordBytes } from './ledger.ts';
 import { Mark } from './mark.ts';
-import { databaseLimitBytes } from './opening.ts';
+import { databaseLimitBytes } from './database-limit.ts';
 import { rowText, type Row } from './record-codec.ts';
 import { asideFileName, isRepairUnfinished, makeReady, newJournalFolder, swapIn } from './repair-swap.ts';
 import { Salvage, type Sacrifice } from './salvage.ts';

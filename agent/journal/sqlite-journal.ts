@@ -9,6 +9,7 @@ import { limits } from '../../protocol/limits.ts';
 import type { HopTrail, JournalRecord } from '../records.ts';
 import { CommitQueue, type Batch } from './commit-queue.ts';
 import { Compaction, type CompactedJournal, type Taken } from './compaction.ts';
+import { admissionLimitBytes } from './database-limit.ts';
 import type { Failpoint } from './failpoint.ts';
 import { writingFailure } from './failure.ts';
 import { GatheredHops, keptHop, type KeptHop } from './hop-trail.ts';
@@ -16,7 +17,7 @@ import type { AdmissionAnswer, Journal, JournalOptions, JournalStats } from './j
 import { loadsOf } from './journal-report.ts';
 import { admissionBytes, recordBytes, type Admission } from './ledger.ts';
 import type { HighestIds } from './load-history.ts';
-import { databaseLimitBytes, openFiles, type OpenedJournal } from './opening.ts';
+import { openFiles, type OpenedJournal } from './opening.ts';
 import { encodeRecord, rowText } from './record-codec.ts';
 import { JournalReader } from './reading.ts';
 import { pageBytes, type DatabaseSize, type Kept, type Store } from './store.ts';
@@ -111,7 +112,7 @@ export class SqliteJournal implements Journal {
     if (state.kind === 'failed') return { kind: 'refused', error: state.error };
     const { folder, limitBytes } = this.#options;
     const neededBytes = this.#usedBytes() + state.files.ledger.reservedBytes + admissionBytes(record);
-    if (neededBytes + limits.journalSpareBytes <= databaseLimitBytes(limitBytes)) return { kind: 'admitted' };
+    if (neededBytes <= admissionLimitBytes(limitBytes)) return { kind: 'admitted' };
     this.#makeRoom();
     return { kind: 'refused', error: new P4Error('JOURNAL_FULL', { folder, limitBytes, record: record.kind }) };
   }

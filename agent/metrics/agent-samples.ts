@@ -4,6 +4,7 @@ import { X509Certificate } from 'node:crypto';
 
 import { protocolVersionText } from '../../protocol/protocol-version.ts';
 import type { TlsIdentity } from '../../protocol/tls-identity.ts';
+import { admissionLimitBytes } from '../journal/database-limit.ts';
 import type { JournalStats } from '../journal/journal.ts';
 import { release } from '../release.ts';
 import { mismatchPlaces, type CallMeter } from './call-meter.ts';
@@ -55,7 +56,7 @@ export function addJournal(
   samples.add('p4_journal_failures_total', {}, meter.failures);
   samples.add('p4_journal_bytes', {}, stats.databaseBytes);
   samples.add('p4_journal_reserved_bytes', {}, stats.reservedBytes);
-  samples.add('p4_journal_limit_bytes', {}, stats.limitBytes);
+  samples.add('p4_journal_limit_bytes', {}, admissionLimitBytes(stats.limitBytes));
   samples.add('p4_journal_wal_bytes', {}, stats.walBytes);
   samples.add('p4_journal_records', {}, stats.records);
   samples.add('p4_journal_waiting_records', {}, stats.waitingRecords);

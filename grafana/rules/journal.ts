@@ -7,7 +7,10 @@ export function journalRules(windows: Windows): readonly Rule[] {
   const window = range(windows.rateSeconds);
   const commits = { histogram: 'p4_journal_commit_seconds', window };
   return [
-    recording('host:p4_journal_full:ratio', 'max by (host) (p4_journal_bytes / p4_journal_limit_bytes)'),
+    recording(
+      'host:p4_journal_full:ratio',
+      'max by (host) ((p4_journal_bytes + p4_journal_reserved_bytes) / p4_journal_limit_bytes)',
+    ),
     recording('host:p4_journal_bytes:deriv', `max by (host) (deriv(p4_journal_bytes${range(windows.hourSeconds)}))`),
     recording('host:p4_journal_commit_seconds:p50', quantileOf(0.5, 'host', commits)),
     recording('host:p4_journal_commit_seconds:p99', quantileOf(0.99, 'host', commits)),
@@ -44,7 +47,8 @@ export function journalAlerts(windows: Windows): readonly Rule[] {
       severity: 'critical',
       summary:
         'The journal of {{ $labels.host }} is at {{ $value | humanizePercentage }} of its limit: admissions will be refused',
-      action: 'Close sessions that nobody uses; p4 journal stats, on the host, says what fills it.',
+      action:
+        'Close sessions that nobody uses; p4 journal stats, on the host, says what fills it. Or raise the limit of the journal.',
     }),
     alert({
       name: 'P4CommitSlow',

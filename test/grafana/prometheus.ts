@@ -9,6 +9,7 @@ import type { Readable } from 'node:stream';
 import { stringify } from 'yaml';
 
 import type { NetAddress } from '../../protocol/net-address.ts';
+import type { Credentials } from '../../provisioner/pki.ts';
 
 export interface PrometheusOrder {
   /** Where it keeps everything. */
@@ -18,6 +19,8 @@ export interface PrometheusOrder {
   readonly rules: Readonly<Record<string, string>>;
   /** Where the agents of hosts show their metrics. */
   readonly targets: ReadonlyMap<string, NetAddress>;
+  /** Paths of what it shows agents of other hosts; plain HTTP if absent. */
+  readonly credentials?: Credentials['paths'];
 }
 
 export interface ApiSeries {
@@ -112,7 +115,8 @@ export class Prometheus {
   }
 }
 
-function writeConfig(path: string, { folder, scrapeSeconds, rules, targets }: PrometheusOrder): void {
+function writeConfig(path: string, order: PrometheusOrder): void {
+  const { folder, scrapeSeconds, rules, targets, credentials } = order;
   const ruleFolder = join(folder, 'rules');
   mkdirSync(ruleFolder);
   for (const [name, text] of Object.entries(rules)) writeFileSync(join(ruleFolder, name), text);
@@ -123,10 +127,21 @@ function writeConfig(path: string, { folder, scrapeSeconds, rules, targets }: Pr
     labels: { host },
   }));
   writeFileSync(targetFile, JSON.stringify(found));
+  const tls =
+    credentials === undefined
+      ? {}
+      : {
+          scheme: 'https',
+          tls_config: {
+            ca_file: credentials.authority,
+            cert_file: credentials.certificate,
+            key_file: credentials.key,
+          },
+        };
   const config = {
     global: { scrape_interval: seconds, scrape_timeout: seconds, evaluation_interval: seconds },
     rule_files: [join(ruleFolder, '*.yml')],
-    scrape_configs: [{ job_name: 'p4', file_sd_configs: [{ files: [targetFile] }] }],
+    scrape_configs: [{ job_name: 'p4', ...tls, file_sd_configs: [{ files: [targetFile] }] }],
   };
   writeFileSync(path, stringify(config));
 }

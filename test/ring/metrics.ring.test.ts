@@ -7,6 +7,7 @@ import { connect } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 
+import { admissionLimitBytes } from '../../agent/journal/database-limit.ts';
 import { present } from '../../protocol/assert.ts';
 import { P4Error } from '../../protocol/errors.ts';
 import { hostName } from '../../protocol/ids.ts';
@@ -171,7 +172,7 @@ suite('after a known workload', () => {
     assert.equal(head.value('p4_journal_bytes'), Number(journal?.bytes));
     assert.equal(head.value('p4_journal_up'), 1);
     assert.ok(head.value('p4_journal_commit_seconds_count') > 0);
-    assert.equal(head.value('p4_journal_limit_bytes'), limits.journalLeastBytes);
+    assert.equal(head.value('p4_journal_limit_bytes'), admissionLimitBytes(limits.journalLeastBytes));
   });
 
   test('every metric of the table is shown, and no other', () => {

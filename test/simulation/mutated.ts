@@ -15,7 +15,7 @@ const mutation = present(
   mutations.find((one) => one.name === name),
   `there is a mutation ${name ?? ''}`,
 );
-register('./mutation-hooks.js', { parentURL: import.meta.url, data: mutation });
+register('./mutation-hooks.js', { parentURL: import.meta.url, data: [mutation] });
 const begun = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 const watch = new Worker(
   `const { workerData: begun } = require('node:worker_threads');

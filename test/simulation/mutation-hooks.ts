@@ -1,4 +1,4 @@
-/** For Node's module loader: changes one built file as it is loaded. Production code has no switches for that. */
+/** For Node's module loader: changes built files as they are loaded. Production code has no switches for that. */
 import { assert } from '../../protocol/assert.ts';
 import type { Mutation } from './mutation.ts';
 
@@ -8,10 +8,10 @@ interface Loaded {
   readonly source?: string | ArrayBuffer | NodeJS.TypedArray;
 }
 
-let mutation: Mutation | null = null;
+let mutations: readonly Mutation[] = [];
 
-export function initialize(given: Mutation): void {
-  mutation = given;
+export function initialize(given: readonly Mutation[]): void {
+  mutations = given;
 }
 
 export async function load(
@@ -20,11 +20,12 @@ export async function load(
   nextLoad: (url: string, context: object) => Promise<Loaded>,
 ): Promise<Loaded> {
   const loaded = await nextLoad(url, context);
-  if (mutation === null || !url.endsWith(`/dist/${mutation.file}`)) return loaded;
+  const wanted = mutations.filter(({ file }) => url.endsWith(`/dist/${file}`));
+  if (wanted.length === 0) return loaded;
   const { source } = loaded;
   assert(source !== undefined, 'a file of the build has a source');
   const text = typeof source === 'string' ? source : Buffer.from(source as Uint8Array).toString('utf8');
-  return { ...loaded, source: mutated(text, mutation) };
+  return { ...loaded, source: wanted.reduce(mutated, text) };
 }
 
 /** The guard stands there exactly once: a list that has gone stale says so. */

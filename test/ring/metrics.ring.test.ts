@@ -140,7 +140,9 @@ suite('after a known workload', () => {
     assert.ok(Math.abs(inRequests - durations) < 0.05, `${String(inRequests)} and ${String(durations)} seconds`);
     assert.ok(active > 0 && active < inRequests, 'two ran side by side');
     const firsts = head.value('p4_ring_time_to_first_token_seconds_sum');
-    assert.ok(firsts + head.value('p4_ring_inter_token_seconds_sum') <= durations + 0.05);
+    // A first token counts when it may be read: it may have waited for a commit from when it was drawn.
+    const waited = (head.value('p4_ring_time_to_first_token_seconds_count') * limits.journalGatherMs) / 1000;
+    assert.ok(firsts + head.value('p4_ring_inter_token_seconds_sum') <= durations + waited + 0.05);
     assert.ok(head.value('p4_ring_queue_seconds_sum') <= firsts);
     assert.ok(head.value('p4_stage_compute_seconds_total', { stage: '0' }) < active);
   });

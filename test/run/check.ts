@@ -1,6 +1,7 @@
 /**
  * `npm run check`: everything a commit needs after the build (which holds the types), without the tests when its style is
- * faulty. Format and lint run at once: each has one thread. Rings are `npm test`'s. `npm run check -- style` leaves out the tests, for where `npm test` runs as well.
+ * faulty. Format and lint run at once: each has one thread. Rings are `npm test`'s. `npm run check -- style` leaves out the
+ * tests, for where `npm test` runs as well.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -18,6 +18,8 @@ export interface BenchOptions {
 
 /** How much the parts measure. */
 export interface BenchSizes extends BenchOptions {
+  /** Tokens after which the code of agents and stages is compiled: a ring that serves has them behind it in a minute. */
+  readonly warmTokens: number;
   /** Tokens of a session that goes on with a second turn. */
   readonly turnTokens: number;
   /** How many sessions draw together; the first is one. */
@@ -90,6 +92,7 @@ export function ringBenchOptions(given: OptionTexts): RingBenchOptions {
     parts: partsOf(given),
     sizes: {
       ...options,
+      warmTokens: isQuick ? 0 : 1600,
       turnTokens: isQuick ? 100 : 1000,
       sessions: isQuick ? [1, 2] : [1, 2, 4, 8],
       stages: isQuick ? [1, 2] : [1, 2, 4, 8, 16],

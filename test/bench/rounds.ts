@@ -1,6 +1,7 @@
 /** The rounds: every arm in turn, so that whatever else the machine does falls on all of them. */
 import { present } from '../../protocol/assert.ts';
 import type { CommandContext } from '../../provisioner/command.ts';
+import type { BenchSizes } from './bench-options.ts';
 
 /** One way to do the work that is compared. */
 export interface RoundArm<Found> {
@@ -18,8 +19,12 @@ export interface RoundsOrder<Found> {
   readonly warmUps?: number;
 }
 
-/** Rounds of short answers that are not counted: an agent's code is compiled in the course of some hundred tokens. */
+/** Rounds of short answers that are not counted, of several arms that share a ring. */
 export const decodeWarmUps = 3;
+
+/** The same for arms that have a ring each, by what each of them draws before it counts. */
+export const longWarmUps = ({ tokens, warmTokens }: Pick<BenchSizes, 'tokens' | 'warmTokens'>): number =>
+  Math.max(decodeWarmUps, Math.ceil(warmTokens / tokens));
 
 /**
  * Runs all arms once a round, after rounds that are not counted: weights come from the disk, and code is not compiled yet.

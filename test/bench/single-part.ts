@@ -7,7 +7,7 @@ import { withRing, withUncut, type BenchPlace, type Part } from './part.ts';
 import { memoryUse } from './process-usage.ts';
 import type { RingArm } from './ring-arm.ts';
 import { roundTrips } from './round-trip.ts';
-import { decodeWarmUps, runRounds } from './rounds.ts';
+import { longWarmUps, runRounds } from './rounds.ts';
 import { figureLines, hopLines, memoryLines, profileLines, type ProcessMemory } from './single-report.ts';
 import { armNames, requireSameTokens, summarizeSingle, type ArmName, type SingleSummary } from './single-summary.ts';
 import { quantile, spreadOf } from './statistics.ts';
@@ -79,7 +79,7 @@ async function compared({ sizes, context, baseline }: BenchPlace, arms: SingleAr
     {
       what: `one session, model “${arms.name}”`,
       rounds,
-      warmUps: decodeWarmUps,
+      warmUps: longWarmUps(sizes),
       arms: armNames.map((name) => ({
         name,
         run: async (round) => {

@@ -1,7 +1,7 @@
 /** A tiny model in 1, 2, 4, ... stages under one agent: what each stage adds to a step. */
 import { present } from '../../protocol/assert.ts';
 import { withRings, type Part } from './part.ts';
-import { decodeWarmUps, runRounds } from './rounds.ts';
+import { longWarmUps, runRounds } from './rounds.ts';
 import { stagesLines, stagesVerdicts, summarizeStages } from './stages-summary.ts';
 
 /** Tokens beyond what is drawn. */
@@ -19,7 +19,8 @@ export const stagesPart: Part = async (place) => {
       name: `${String(counts[index])} stages`,
       run: () => ring.decode({ prompt: [1], tokens }),
     }));
-    const found = await runRounds({ what: 'a tiny model', rounds, arms, warmUps: decodeWarmUps }, place.context);
+    const warmUps = longWarmUps(place.sizes);
+    const found = await runRounds({ what: 'a tiny model', rounds, arms, warmUps }, place.context);
     const figures = summarizeStages(
       counts.map((stages, index) => ({ stages, runs: present(found[index], 'each arm has its rounds') })),
     );

@@ -317,9 +317,10 @@ export class Stages implements FigureSource {
   }
 
   #connectionOf({ load, node }: StageAddress): StageConnection {
-    for (const { start, connection, stopping } of this.#running.values()) {
+    for (const { start, connection, facts, stopping } of this.#running.values()) {
       const isIt = start.order.load === load && start.order.node === node;
-      if (isIt && connection !== null && !stopping) return connection;
+      // One that loads still holds nothing that it could be asked for.
+      if (isIt && connection !== null && facts !== null && !stopping) return connection;
     }
     throw new P4Error('STAGE_LOST', { node, host: this.#options.state().host });
   }

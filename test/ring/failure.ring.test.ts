@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 
 import { P4Error } from '../../protocol/errors.ts';
 import { limits } from '../../protocol/limits.ts';
@@ -124,6 +125,24 @@ describe('a stage that is killed while a story streams', () => {
     assert.deepEqual(await across.calls.settle(held.session, request, across.signal), answer.settlement);
     await held.letGo();
     await across.untilEmpty();
+  });
+
+  test('of the head holds up the prompts that come while it loads again, whenever they come', async () => {
+    const { pid } = await here.node(0);
+    await kill(pid);
+    let isBack = false;
+    const asked: Promise<string>[] = [];
+    const back = ready(here).finally(() => {
+      isBack = true;
+    });
+    while (!isBack) {
+      if (asked.length < limits.waitingSessions) asked.push(here.tell(story));
+      await delay(25);
+    }
+    await back;
+    assert.ok(asked.length > 4, `${asked.length} prompts came meanwhile`);
+    for (const told of await Promise.all(asked)) assert.equal(told, text);
+    await here.untilEmpty();
   });
 
   test('in a session that is quiet: what it held is there when it is asked again', async () => {

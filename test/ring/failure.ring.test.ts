@@ -130,12 +130,12 @@ describe('a stage that is killed while a story streams', () => {
   test('of the head holds up the prompts that come while it loads again, whenever they come', async () => {
     const { pid } = await here.node(0);
     await kill(pid);
-    let isBack = false;
     const asked: Promise<string>[] = [];
+    const isBack = new AbortController();
     const back = ready(here).finally(() => {
-      isBack = true;
+      isBack.abort();
     });
-    while (!isBack) {
+    while (!isBack.signal.aborted) {
       if (asked.length < limits.waitingSessions) asked.push(here.tell(story));
       await delay(25);
     }

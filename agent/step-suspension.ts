@@ -6,7 +6,7 @@
  * directs this, so agents meet each other in any state: an edge is dialled until its receiver takes it, and one that is
  * dialled twice shows its receiver that there was a loss that it has not heard of.
  */
-import type { P4Error } from '../protocol/errors.ts';
+import { P4Error } from '../protocol/errors.ts';
 import type { NodeIndex } from '../protocol/ids.ts';
 import { limits } from '../protocol/limits.ts';
 import type { Effect } from './effects.ts';
@@ -62,8 +62,9 @@ export function delayed(state: AgentState, ring: LiveRing, loss: Loss): Step {
 function suspended(
   state: AgentState,
   ring: LiveRing,
-  { error, atMs }: Loss,
+  { error: found, atMs }: Loss,
 ): { state: AgentState; suspension: Suspension; effects: Effect[] } {
+  const error = namingStage(found, ring);
   const at = { ring: ring.ring, load: ring.load };
   const former = ring.suspension;
   const suspension: Suspension =
@@ -110,6 +111,13 @@ export function deadlineEffects(
     { kind: 'await-deadline', ring, load, suspension: number, ms },
     { kind: 'publish-pause', ring, load, error, ms },
   ];
+}
+
+/** What an agent that cannot be reached says of it names no stage: the first one that it has of the ring is told. */
+function namingStage(error: P4Error, { plan }: LiveRing): P4Error {
+  if (error.facts['node'] !== undefined) return error;
+  const node = plan.stages.findIndex(({ host }) => host === error.facts['host']);
+  return node < 0 ? error : new P4Error(error.code, { node, ...error.facts }, error);
 }
 
 /** Errors that only say that others are not ready either do not take the place of the one that says what was lost. */

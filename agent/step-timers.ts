@@ -59,5 +59,7 @@ export function recoveryDeadline(state: AgentState, input: Extract<Input, { kind
 
 function deadlineText({ plan }: LiveRing, { error, attempt }: Suspension): string {
   const tries = attempt === 1 ? 'one try' : `${attempt} tries`;
-  return `${lossText(error)}; not back within ${plan.deadlineSeconds} s (${tries} failed)`;
+  const { node, host } = error.facts;
+  const stage = node === undefined || host === undefined ? '' : `stage ${String(node)} on host ${String(host)}: `;
+  return `${stage}${lossText(error)}; not back within ${plan.deadlineSeconds} s (${tries} failed)`;
 }

@@ -9,6 +9,7 @@ import type { Readable } from 'node:stream';
 import { stringify } from 'yaml';
 
 import type { NetAddress } from '../../protocol/net-address.ts';
+import { eventually } from '../fixture/eventually.ts';
 import type { Credentials } from '../../provisioner/pki.ts';
 
 export interface PrometheusOrder {
@@ -68,7 +69,13 @@ export class Prometheus {
         reject(new Error(`Prometheus ended:\n${log.join('\n')}`));
       });
     });
-    return new Prometheus(child, `http://${address}`, log);
+    const origin = `http://${address}`;
+    // It listens before it has read what it keeps.
+    await eventually(async () => (await fetch(`${origin}/-/ready`)).ok, {
+      what: 'Prometheus is ready',
+      withinMs: 30_000,
+    });
+    return new Prometheus(child, origin, log);
   }
 
   /** The latest values. */

@@ -197,7 +197,7 @@ describe('an agent that is killed while a story streams', () => {
       const { exit, out, err } = await infer.ended;
       assert.equal(exit, 4, out);
       assert.equal(err.match(/RING_LOST/g)?.length, 1, err);
-      assert.match(err, /host local-3/);
+      assert.match(err, /stage 1 on host local-3: AGENT_UNREACHABLE/);
       assert.match(err, /not back within 3 s/);
     });
     await assert.rejects(brief.open(), (error) => error instanceof P4Error && error.facts['host'] === 'local-3');

@@ -23,7 +23,7 @@ const [, script, when] = process.argv;
 if (script !== import.meta.filename) {
   if (hasSources() && isStale()) buildWhenPossible();
 } else if (when === 'prepare') buildWhenPossible();
-else if (when !== 'stale' || isStale()) build();
+else if (when !== 'stale' || isStale() || lacksOutputs() || orphans().length > 0) build();
 
 function hasSources() {
   return existsSync(project) && existsSync(join(root, 'protocol'));
@@ -33,9 +33,7 @@ function isStale() {
   const builtAtMs = statSync(stamp, { throwIfNoEntry: false })?.mtimeMs;
   if (builtAtMs === undefined) return true;
   const inputs = ['tsconfig.json', 'package.json', ...sources()];
-  return (
-    inputs.some((path) => statSync(join(root, path)).mtimeMs > builtAtMs) || lacksOutputs() || orphans().length > 0
-  );
+  return inputs.some((path) => statSync(join(root, path)).mtimeMs > builtAtMs);
 }
 
 function lacksOutputs() {

@@ -64,18 +64,20 @@ export interface StageParts {
 /** An item that goes out as it is, or rows that are about to be decoded. */
 type Outgoing = { readonly kind: 'item'; readonly item: HopItem } | { readonly kind: 'rows'; readonly group: RowGroup };
 
-/** Where the hidden state of a piece goes: behind what others of its step have there. */
-interface RowPlace {
-  /** `null` on the tail. */
-  readonly room: FrameRoom | null;
-  readonly at: number;
-}
-
 /** A piece that was decoded. What came of it is there until the next one is. */
 interface DecodedPiece {
   readonly piece: RowPiece;
   readonly outcome: DecodeOutcome;
   readonly time: StepTime;
+}
+
+/** The decodes of one step, in the order of its rows. */
+interface Decoding {
+  /** For the hidden state of all of them; `null` on the tail. */
+  readonly room: FrameRoom | null;
+  readonly pieces: readonly RowPiece[];
+  /** So far. */
+  readonly ran: DecodedPiece[];
 }
 
 export class StageCore {
@@ -261,11 +263,11 @@ export class StageCore {
     { completes, slowest }: Pick<FrameContent, 'completes' | 'slowest'>,
   ): FrameContent {
     const room = this.#roomForRows();
-    const ran: DecodedPiece[] = [];
+    const decoding: Decoding = { room, pieces: this.#batch.pieces(), ran: [] };
     const tokens: number[] = [];
     const items = outgoing.flatMap((out) => {
       if (out.kind === 'item') return [out.item];
-      const decoded = this.#decodedWith(out.group, ran, { room, at: tokens.length });
+      const decoded = this.#decodedWith(out.group, decoding, tokens.length);
       if (decoded.outcome.kind === 'hidden') tokens.push(...this.#batch.tokensOf(out.group));
       return this.#afterDecode(out.group, decoded);
     });
@@ -281,7 +283,7 @@ export class StageCore {
       generation: identity.generation,
       number: 0n,
       completes,
-      slowest: slower(slowest, stepTime(ran)),
+      slowest: slower(slowest, stepTime(decoding.ran)),
       items,
       tokens: Uint32Array.from(tokens),
       ...(room === null || tokens.length === 0 ? { hidden: null, room: null } : goingOn(room)),
@@ -295,15 +297,16 @@ export class StageCore {
   }
 
   /** Decodes the piece that the group is in, if the latest is another. */
-  #decodedWith(group: RowGroup, ran: DecodedPiece[], place: RowPlace): DecodedPiece {
+  #decodedWith(group: RowGroup, { room, pieces, ran }: Decoding, at: number): DecodedPiece {
     const latest = ran.at(-1);
     if (latest?.piece.groups.includes(group) === true) return latest;
-    const decoded = this.#decode(present(this.#batch.pieces()[ran.length], 'the group is in a piece'), place);
+    const decoded = this.#decode(present(pieces[ran.length], 'the group is in a piece'), room, at);
     ran.push(decoded);
     return decoded;
   }
 
-  #decode(piece: RowPiece, { room, at }: RowPlace): DecodedPiece {
+  /** @param at where its hidden state goes in the room: behind what others of the step have there */
+  #decode(piece: RowPiece, room: FrameRoom | null, at: number): DecodedPiece {
     const { engine, nowUs, counters } = this.#parts;
     const { rows } = piece;
     const into =

@@ -11,7 +11,7 @@ import { eventually } from '../fixture/eventually.ts';
 import { LocalAgents } from '../fixture/local-agents.ts';
 import type { LoadedRing } from '../fixture/loaded-ring.ts';
 import { randomSession } from '../fixture/random-session.ts';
-import { fillWithExpired } from '../ring/expired-journal.ts';
+import { fillWithExpired } from '../ring/filled-journal.ts';
 import { leastSamples, secondHalfGrowth } from './growth.ts';
 
 export interface LongRunOrder {

@@ -26,7 +26,7 @@ import {
   type Moment,
 } from './crash-cases.ts';
 import { assertKilledAt, CrashRing, errorsMet, inTheEnd, refusals } from './crash-ring.ts';
-import { fillWithExpired } from './expired-journal.ts';
+import { fillWithExpired } from './filled-journal.ts';
 
 const seed = crashSeed();
 const everyCase = allCrashCases(seed);

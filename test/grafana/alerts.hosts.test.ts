@@ -44,9 +44,7 @@ suite('a ring over two hosts', () => {
       networks: [{ name: 'wire', hasOperator: true }],
     });
     desk = new OperatorDesk();
-    const lines = names.map((name) => `  ${name}: { address: ${hosts.host(name).address('wire')} }`);
-    const inventory = [`fleet: { user: ops, key: ${hosts.key}, become: sudo }`, 'hosts:', ...lines, ''];
-    desk.write('inventory.yaml', inventory.join('\n'));
+    desk.writeInventory(hosts, { hosts: names, network: 'wire' });
     (await desk.deploy()).succeeded();
     const plan = [`ring: ${ring}`, `model: ${storiesModel}`, 'context: 1024', 'sessions: 4', 'stages:'];
     const stages = ['  - { host: ant, layers: 0-3, threads: 1 }', '  - { host: bee, layers: 4-7, threads: 1 }', ''];

@@ -22,14 +22,7 @@ suite('the monitoring host', () => {
   let ant: TestHost;
 
   const inventory = (monitoring: string, hosts: readonly string[] = names): void => {
-    const lines = [
-      `fleet: { user: ops, key: ${fleet.key}, become: sudo }`,
-      'hosts:',
-      ...hosts.map((name) => `  ${name}: { address: ${fleet.host(name).address('lan')} }`),
-      `monitoring: ${monitoring}`,
-      '',
-    ];
-    desk.write('inventory.yaml', lines.join('\n'));
+    desk.writeInventory(fleet, { hosts, network: 'lan', more: [`monitoring: ${monitoring}`] });
   };
   /** Only what is new to the agents themselves is left out. */
   const deployMonitoring = (...options: readonly string[]): Promise<Deployed> =>

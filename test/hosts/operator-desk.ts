@@ -5,6 +5,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 
+import type { TestHosts } from './test-hosts.ts';
+
 export interface DeskCommand {
   readonly exit: number;
   readonly out: string;
@@ -14,6 +16,12 @@ export interface DeskCommand {
 
 /** One JSON line of a command. */
 export type DeskEvent = Readonly<Record<string, unknown>> & { readonly event: string };
+
+export interface InventoryOrder {
+  readonly hosts: readonly string[];
+  readonly network: string;
+  readonly more?: readonly string[];
+}
 
 const main = join(import.meta.dirname, '../../provisioner/main.js');
 
@@ -33,6 +41,16 @@ export class OperatorDesk {
     const path = join(this.folder, name);
     writeFileSync(path, text);
     return path;
+  }
+
+  /**
+   * Writes the inventory of hosts that are all reached over one of their networks.
+   * @param more lines at its end
+   */
+  writeInventory(fleet: TestHosts, { hosts, network, more = [] }: InventoryOrder): void {
+    const lines = hosts.map((name) => `  ${name}: { address: ${fleet.host(name).address(network)} }`);
+    const login = `fleet: { user: ops, key: ${fleet.key}, become: sudo }`;
+    this.write('inventory.yaml', [login, 'hosts:', ...lines, ...more, ''].join('\n'));
   }
 
   run(...words: readonly string[]): Promise<DeskCommand> {

@@ -84,11 +84,7 @@ suite('a fleet whose stages and agents are killed', () => {
       networks: [{ name: 'wire', hasOperator: true }],
     });
     desk = new OperatorDesk();
-    const hosts = names.map((name) => `  ${name}: { address: ${fleet.host(name).address('wire')} }`);
-    desk.write(
-      'inventory.yaml',
-      [`fleet: { user: ops, key: ${fleet.key}, become: sudo }`, 'hosts:', ...hosts, ''].join('\n'),
-    );
+    desk.writeInventory(fleet, { hosts: names, network: 'wire' });
     (await desk.deploy()).succeeded();
     plan = desk.write('plan.yaml', planText('shaken', asks.length));
     calm = desk.write('calm.yaml', planText('calm', 1));

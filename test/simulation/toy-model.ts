@@ -114,9 +114,9 @@ export class ToyEngine implements CoreEngine {
     this.#shapes.clear();
   }
 
+  /** Its shapes stay: those of the slot's next session may be among them, in frames that wait behind this. */
   removeSequence(sequence: number): void {
     this.#rows.delete(sequence);
-    this.#shapes.delete(sequence);
   }
 
   truncateSequence(sequence: number, length: number): void {

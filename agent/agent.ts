@@ -144,7 +144,8 @@ async function assemble(
   const addressWatch = new AddressWatch(config.listen[0]?.address ?? '', log);
   await metrics?.serve({
     state,
-    readiness: () => readinessOf(shell.state, shell.journalFailure),
+    readiness: () =>
+      readinessOf(shell.state, { journalFailure: shell.journalFailure, isSilent: (of) => stages.silentMs(of) > 0 }),
     linksOf: (load) => rings.linksOf(load),
     addressMissing: () => addressWatch.missing,
     stages,
@@ -171,6 +172,7 @@ async function startServices(
     journalFailure: () => shell.journalFailure,
     linksOf: (load) => rings.linksOf(load),
     stageReport: (of) => stages.report(of),
+    stageSilentMs: (of) => stages.silentMs(of),
     slicesFolder: config.slicesFolder,
     metrics: () => metrics?.places ?? { urls: [], fault: '' },
     samples: async (ring) => (await metrics?.samples(ring)) ?? null,

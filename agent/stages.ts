@@ -130,6 +130,15 @@ export class Stages implements FigureSource {
     return this.#connectionOf(of).tokenize(text, options);
   }
 
+  /** How long the stage has not answered, in milliseconds; 0 for one that does, or that missed one question alone. */
+  silentMs({ load, node }: StageAddress): number {
+    for (const { start, silent, stopping } of this.#running.values()) {
+      const isIt = start.order.load === load && start.order.node === node;
+      if (isIt && !stopping && silent >= limits.stageSilencesTold) return silent * limits.stageHeartbeatMs;
+    }
+    return 0;
+  }
+
   /** `null` when the stage does not answer. */
   async report(of: StageAddress): Promise<StageReport | null> {
     try {

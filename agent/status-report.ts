@@ -7,6 +7,7 @@ import { cpusText } from '../protocol/inventory.ts';
 import type { LoadId, NodeIndex, RingName } from '../protocol/ids.ts';
 import type * as messages from '../protocol/messages.ts';
 import { freeBytesFor } from '../model/slice-folder.ts';
+import { limits } from '../protocol/limits.ts';
 import { threadsOf, type StagePlan } from '../protocol/plan.ts';
 import { protocolVersion } from '../protocol/protocol-version.ts';
 import type { StageReport } from '../protocol/stage-control.ts';
@@ -30,6 +31,8 @@ export interface StatusSources {
   readonly linksOf: (load: LoadId) => readonly Link[];
   /** `null` when the stage does not answer in time. */
   readonly stageReport: (of: { load: LoadId; node: NodeIndex }) => Promise<StageReport | null>;
+  /** For how long it has not answered; 0 while it does. */
+  readonly stageSilentMs: (of: { load: LoadId; node: NodeIndex }) => number;
   readonly slicesFolder: string;
   readonly metrics: () => MetricsPlaces;
   /** `null` where nothing is counted. */
@@ -105,7 +108,7 @@ export class StatusReport {
     const nodes = await Promise.all([...ring.nodes].map(([node, state]) => this.#node(ring, node, state)));
     return {
       ...named,
-      phase: ring.suspension === null ? ring.phase.kind : 'suspended',
+      phase: ring.suspension === null ? this.#phaseOf(ring) : 'suspended',
       reason: ring.suspension === null ? '' : lossText(ring.suspension.error),
       suspendedMs: suspendedMs(ring),
       nodes,
@@ -114,14 +117,21 @@ export class StatusReport {
     };
   }
 
+  /** No token gets through a stage that does not answer. */
+  #phaseOf({ load, nodes, phase }: LiveRing): string {
+    const isSilent = [...nodes.keys()].some((node) => this.#sources.stageSilentMs({ load, node }) > 0);
+    return isSilent ? 'silent' : phase.kind;
+  }
+
   async #node(ring: LiveRing, node: NodeIndex, state: NodeState): Promise<messages.NodeStatus> {
     const answer = state.kind === 'loaded' ? await this.#sources.stageReport({ load: ring.load, node }) : null;
     const report = answer ?? nothingRun;
     const { first = 0, last = 0 } = ring.plan.stages[node]?.layers ?? {};
+    const silentMs = state.kind === 'loaded' ? this.#sources.stageSilentMs({ load: ring.load, node }) : 0;
     return {
       ...{ node, host: this.#sources.state().host, firstLayer: first, lastLayer: last },
-      state: state.kind,
-      reason: state.kind === 'lost' ? lossText(state.error) : '',
+      state: silentMs > 0 ? 'silent' : state.kind,
+      reason: state.kind === 'lost' ? lossText(state.error) : silentMs > 0 ? silenceText(silentMs) : '',
       pid: state.kind === 'loaded' ? state.pid : 0,
       residentBytes: String(report.residentBytes),
       cpuSeconds: report.cpuSeconds,
@@ -136,6 +146,9 @@ export class StatusReport {
     };
   }
 }
+
+const silenceText = (ms: number): string =>
+  `it has not answered for ${ms / 1000} s; after ${(limits.stageSilences * limits.stageHeartbeatMs) / 1000} s it is ended and started again`;
 
 /** What a stage keeps to; what it was told, where it does not say. */
 function cpusOf(report: StageReport, told: StagePlan | undefined): Pick<messages.NodeStatus, 'threads' | 'cpus'> {

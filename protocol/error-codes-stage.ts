@@ -71,6 +71,13 @@ export const stageCodes = {
     remedy:
       'A loaded ring has it started again and goes on by itself: `npm run status` shows how far it is. Where it ended while it loaded, the log of its agent has what it said.',
   },
+  STAGE_SILENT: {
+    exit: 4,
+    status: 'UNAVAILABLE',
+    says: 'A stage process runs and does not answer.',
+    remedy:
+      'It may be halted, or its machine may be swapping: look at it on its host. Should it stay silent, its agent ends it and starts it again.',
+  },
   STAGE_VERSION: {
     exit: 4,
     status: 'FAILED_PRECONDITION',

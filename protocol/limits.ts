@@ -117,9 +117,11 @@ const bounds = {
   /** Time for a stage to give its figures for a status: it does so between two messages, whatever it computes. */
   stageReportMs: 1_000,
   /** Time between two looks at whether a stage still answers. */
-  stageHeartbeatMs: 5_000,
+  stageHeartbeatMs: 2_000,
   /** How many of them in a row it may miss: a process that is stopped for longer is ended, and started again. */
-  stageSilences: 6,
+  stageSilences: 15,
+  /** How many of them make a stage silent: no token goes round its ring, as far as can be told. */
+  stageSilencesTold: 2,
   /** Characters of one line that a stage says on standard error. */
   stageLineCharacters: 8192,
   /** Time for a stage process to answer on its socket after its start. */
@@ -206,6 +208,8 @@ const bounds = {
   rpcReconnectMs: 250,
   /** At most: an agent that has started again is found so much later. */
   rpcReconnectMostMs: 2_000,
+  /** Who waits for a token asks after so long without one which part of the ring is silent, and again after as long. */
+  readerSilenceMs: 5_000,
   /** Time to find out why a connection failed. */
   rpcDiagnosisMs: 3_000,
   /** Bytes of the facts of an error in trailing metadata: HTTP/2 peers take 64 KiB of headers, base64 adds a third. */

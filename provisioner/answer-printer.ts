@@ -4,6 +4,7 @@ import { isErrorCode, P4Error } from '../protocol/errors.ts';
 import { finishReasons, type FinishReason } from '../protocol/finish.ts';
 import { lossEvent, lossLine } from './loss-text.ts';
 import type { RequestNews, RequestResult, RequestSubmitted } from './ring-request.ts';
+import { silenceLine, type SilentPart } from './silence-watch.ts';
 import { firstTokenMs, speedLine, stageWorkLines, tokensPerSecond } from './stage-work.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -58,6 +59,12 @@ export class AnswerPrinter {
       default:
         unreachable(news);
     }
+  }
+
+  /** Part of the ring does not answer, while no token comes. */
+  silent(part: SilentPart): void {
+    this.#terminal.note(silenceLine(part));
+    this.#terminal.event({ event: 'silent', ...part });
   }
 
   /** Who has the number can come back to the request. */

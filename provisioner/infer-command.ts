@@ -14,13 +14,14 @@ import { commandWays } from './fleet-ways.ts';
 import { knownGeneration } from './generation-file.ts';
 import { standsWithOtherPlan } from './loader-step.ts';
 import { wholeNumber } from './number-option.ts';
-import { openPlan } from './opened-plan.ts';
+import { openPlan, ringHosts } from './opened-plan.ts';
 import { readPrompt } from './prompt-option.ts';
 import { isLeftBehind, ReadingPlace, type ReadingCommand } from './reading-place.ts';
 import { requestNumber } from './request-option.ts';
 import { RingCalls } from './ring-calls.ts';
 import { resumeRequest, runRequest, type RequestNews, type RequestOrder, type RequestResult } from './ring-request.ts';
 import { addSamplingOptions, readSamplingOptions, type OptionValues } from './sampling-options.ts';
+import { SilenceWatch } from './silence-watch.ts';
 import { stageWorkLines } from './stage-work.ts';
 import { chosenState, stateOptionText } from './state-option.ts';
 import type { StateFolder } from './state-folder.ts';
@@ -117,7 +118,15 @@ async function infer(inference: Inference, context: CommandContext): Promise<num
       maxTokens: asked?.maxTokens ?? null,
     });
     const deadlineMs = kept.plan.deadlineSeconds * 1000;
-    const result = await read({ inference, calls, printer, deadlineMs }, context);
+    const watch = new SilenceWatch({
+      ...{ fleet, ring, hosts: ringHosts(kept.plan), signal },
+      tell: (part) => {
+        printer.silent(part);
+      },
+    });
+    const result = await read({ inference, calls, printer, watch, deadlineMs }, context).finally(() => {
+      watch.stop();
+    });
     printer.end(result);
     if (wanted.kind === 'earlier') printer.beyond(wanted.from, result.end.completionTokens);
     printer.settlement(result);
@@ -133,18 +142,20 @@ interface ReadParts {
   readonly inference: Inference;
   readonly calls: RingCalls;
   readonly printer: AnswerPrinter;
+  readonly watch: SilenceWatch;
   readonly deadlineMs: number;
 }
 
 /** Who is cut off from a request that goes on is told how to come back to it. */
 async function read(
-  { inference, calls, printer, deadlineMs }: ReadParts,
+  { inference, calls, printer, watch, deadlineMs }: ReadParts,
   context: CommandContext,
 ): Promise<RequestResult> {
   const { wanted, typed } = inference;
   const { terminal, signal } = context;
   const place = new ReadingPlace(typed, wanted.kind === 'earlier' ? wanted : null);
   const onNews = (news: RequestNews): void => {
+    watch.heard();
     place.hear(news);
     printer.news(news);
   };

@@ -41,7 +41,8 @@ function wordOf(
 ): RingHealth['word'] {
   const phases = parts.map(({ phase }) => phase);
   if (phases.includes('ending')) return 'changing';
-  if (absent.length > 0 || phases.includes('suspended') || phases.some(isBareClaim)) return 'degraded';
+  if (absent.length > 0 || phases.includes('suspended') || phases.includes('silent') || phases.some(isBareClaim))
+    return 'degraded';
   // A load tells one agent after another.
   const isLoading = phases.some((phase) => phase !== 'ready' && phase !== 'linked');
   if (bare.length > 0) return isLoading ? 'changing' : 'degraded';

@@ -118,13 +118,15 @@ export class Collection {
   }
 
   #addRings(samples: Samples, { rings, host }: AgentState, nowMs: number): void {
-    const { stages, linksOf, admittedAt } = this.#sources;
+    const { stages, linksOf, admittedAt, readiness } = this.#sources;
+    const ready = readiness().rings.filter((each) => each.state === 'ready');
     const figures = stages.figures();
     for (const ring of rings.values()) {
       const meter = this.#meters.rings.of(ring.load);
       if (meter === undefined) continue;
       const linked = new Set<number>(linksOf(ring.load).map(({ edge }) => edge.source));
-      addRing(samples, { ring, meter, host, linked, admittedAt: admittedAt(ring.load), nowMs });
+      const isReady = ready.some((each) => each.ring === ring.ring);
+      addRing(samples, { ring, isReady, meter, host, linked, admittedAt: admittedAt(ring.load), nowMs });
       if (ring.kind === 'claimed') continue;
       addStages(samples, { ring, meter, figures: figures.filter(({ load }) => load === ring.load), nowMs });
     }

@@ -4,7 +4,6 @@ import { finishReasons } from '../../protocol/finish.ts';
 import type { HostName } from '../../protocol/ids.ts';
 import { limits } from '../../protocol/limits.ts';
 import { runningRequests, type HeadState } from '../head/head-state.ts';
-import { isUpHere } from '../ring-standing.ts';
 import { isHead, type LiveRing, type RingState } from '../state.ts';
 import type { RingMeter } from './ring-meter.ts';
 import type { Samples } from './samples.ts';
@@ -16,6 +15,7 @@ export const ringPhases = [
 
 export interface MeteredRing {
   readonly ring: RingState;
+  readonly isReady: boolean;
   readonly meter: RingMeter;
   readonly host: HostName;
   /** Sources of the links that stand. */
@@ -25,11 +25,14 @@ export interface MeteredRing {
   readonly nowMs: number;
 }
 
-export function addRing(samples: Samples, { ring: state, meter, host, linked, admittedAt, nowMs }: MeteredRing): void {
+export function addRing(
+  samples: Samples,
+  { ring: state, isReady, meter, host, linked, admittedAt, nowMs }: MeteredRing,
+): void {
   const { ring } = state;
   const phaseNow = phaseOf(state);
   for (const phase of ringPhases) samples.addState('p4_ring_phase', { ring, phase }, phase === phaseNow);
-  samples.addState('p4_ring_ready', { ring }, isUpHere(state, host));
+  samples.addState('p4_ring_ready', { ring }, isReady);
   samples.add('p4_ring_suspensions_total', { ring }, meter.suspensions);
   samples.add('p4_ring_recoveries_total', { ring }, meter.recoveries);
   samples.add('p4_ring_suspended_seconds_total', { ring }, meter.suspendedSeconds(nowMs));

@@ -36,6 +36,8 @@ export interface ToyEngineOptions {
   readonly sequences: number;
   readonly cells: number;
   readonly isExact: boolean;
+  /** Whether rows are cheaper one after the other than together, as on a CPU with weights of eight bits. */
+  readonly isQuickAlone: boolean;
 }
 
 export class ToyEngine implements CoreEngine {
@@ -46,18 +48,22 @@ export class ToyEngine implements CoreEngine {
   readonly reservedSequence: number;
   readonly vocabulary = { size: vocabularySize };
   readonly #isExact: boolean;
+  readonly #isQuickAlone: boolean;
+  /** What all decodes have taken: the head groups its rows by it. */
+  spentUs = 0;
   readonly #cells: number;
   /** By sequence: the hash behind each row. */
   readonly #rows = new Map<number, number[]>();
   /** Rows that have to run in a certain shape (R3): by slot and position, whether alone. */
   readonly #shapes = new Map<number, Map<number, readonly boolean[]>>();
 
-  constructor({ isFirst, isFinal, sequences, cells, isExact }: ToyEngineOptions) {
+  constructor({ isFirst, isFinal, sequences, cells, isExact, isQuickAlone }: ToyEngineOptions) {
     this.takesTokens = isFirst;
     this.isFinal = isFinal;
     this.reservedSequence = sequences;
     this.#cells = cells;
     this.#isExact = isExact;
+    this.#isQuickAlone = isQuickAlone;
   }
 
   /** Of sequences that have any. */
@@ -75,6 +81,7 @@ export class ToyEngine implements CoreEngine {
   decode({ rows, input, positions, sequences, outputs, padsLoneRow, into }: DecodeBatch): DecodeOutcome {
     const hashes: number[] = [];
     const inputs = input.kind === 'tokens' ? input.tokens : input.parts.flatMap(hashesOf);
+    this.spentUs += rows === 1 ? 1_000 : this.#isQuickAlone ? 4_000 + 500 * rows : 1_000 + 200 * rows;
     const isLone = rows === 1 && padsLoneRow !== true && !this.#isExact;
     for (let row = 0; row < rows; row++) {
       const sequence = sequences[row] ?? 0;

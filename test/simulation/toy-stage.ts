@@ -61,6 +61,7 @@ export class ToyStage {
       sequences: sessions + keptPrefixes,
       cells: contextTokens * sessions,
       isExact: decode === 'exact',
+      isQuickAlone: outside.random.oneIn(2),
     });
     this.#core = new StageCore({
       identity: {
@@ -70,7 +71,7 @@ export class ToyStage {
       engine: this.engine,
       openSampler: (sampling) => new ToySampler(sampling),
       counters: new StageCounters(),
-      nowUs: () => outside.clock.nowMs * 1000,
+      nowUs: () => outside.clock.nowMs * 1000 + this.engine.spentUs,
     });
   }
 

@@ -65,7 +65,7 @@ export const operatorCodes = {
     remedy: `Restore it from a copy; where there is none, ${forgetAdvice} and delete the file.`,
   },
   GENERATION_FILE_CHANGED: {
-    exit: 4,
+    exit: 3,
     status: 'ABORTED',
     says: 'Another command changed the generation file of this ring in the meantime.',
     remedy: 'Look at the status of the ring, then run the command again if it is still wanted.',
@@ -138,8 +138,8 @@ export const operatorCodes = {
   RING_HALF_UNLOADED: {
     exit: 3,
     status: 'FAILED_PRECONDITION',
-    says: 'The unload of this ring was cut short: agents may still hold parts of it.',
-    remedy: 'Run the unload again (npm run unload); then load the plan.',
+    says: 'The unload of this ring is at work, or was cut short: agents may still hold parts of it.',
+    remedy: 'Where no unload runs, run it again (npm run unload); when the ring is gone, load the plan.',
   },
   CONFIG_INVALID: {
     exit: 2,

@@ -100,7 +100,6 @@ export class AnswerPrinter {
   /** The last line: usage and settlement (S2). */
   settlement({ end, isSettled, stages, emitted, times }: RequestResult): void {
     const [head] = stages;
-    if (!isSettled) this.#terminal.note('Its receipts are still on their way: `npm run settle` shows them.');
     this.#terminal.event({
       event: 'settlement',
       settled: isSettled,

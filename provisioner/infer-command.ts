@@ -103,7 +103,7 @@ interface Inference {
 }
 
 async function infer(inference: Inference, context: CommandContext): Promise<number> {
-  const { opened, wanted, state, withStats } = inference;
+  const { opened, typed, wanted, state, withStats } = inference;
   const { terminal, signal } = context;
   const { ring } = opened.plan;
   const kept = await knownGeneration(state, ring);
@@ -118,18 +118,20 @@ async function infer(inference: Inference, context: CommandContext): Promise<num
       maxTokens: asked?.maxTokens ?? null,
     });
     const deadlineMs = kept.plan.deadlineSeconds * 1000;
+    const place = new ReadingPlace(typed, wanted.kind === 'earlier' ? wanted : null);
     const watch = new SilenceWatch({
       ...{ fleet, ring, hosts: ringHosts(kept.plan), signal },
       tell: (part) => {
         printer.silent(part);
       },
     });
-    const result = await read({ inference, calls, printer, watch, deadlineMs }, context).finally(() => {
+    const result = await read({ wanted, calls, printer, place, watch, deadlineMs }, context).finally(() => {
       watch.stop();
     });
     printer.end(result);
     if (wanted.kind === 'earlier') printer.beyond(wanted.from, result.end.completionTokens);
     printer.settlement(result);
+    if (!result.isSettled) terminal.note(`Its receipts are still on their way: \`${place.settling}\` shows them.`);
     if (withStats) terminal.note((asked === null ? stageWorkLines(result.stages) : workLines(result)).join('\n'));
     requireFinished(result);
     return 0;
@@ -139,21 +141,20 @@ async function infer(inference: Inference, context: CommandContext): Promise<num
 }
 
 interface ReadParts {
-  readonly inference: Inference;
+  readonly wanted: Wanted;
   readonly calls: RingCalls;
   readonly printer: AnswerPrinter;
+  readonly place: ReadingPlace;
   readonly watch: SilenceWatch;
   readonly deadlineMs: number;
 }
 
 /** Who is cut off from a request that goes on is told how to come back to it. */
 async function read(
-  { inference, calls, printer, watch, deadlineMs }: ReadParts,
+  { wanted, calls, printer, place, watch, deadlineMs }: ReadParts,
   context: CommandContext,
 ): Promise<RequestResult> {
-  const { wanted, typed } = inference;
   const { terminal, signal } = context;
-  const place = new ReadingPlace(typed, wanted.kind === 'earlier' ? wanted : null);
   const onNews = (news: RequestNews): void => {
     watch.heard();
     place.hear(news);

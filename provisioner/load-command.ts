@@ -43,8 +43,13 @@ async function load(planPath: string, state: StateFolder, context: CommandContex
   const opened = await openPlan(planPath);
   const fleet = await FleetConnection.open(state, await commandWays(state, context));
   try {
-    const { outcome, isMended, slices, cpus, delivered } = await loadRing({ opened, state, fleet }, context);
-    reportLoad(context.terminal, { plan: opened.plan, state, slices, cpus, delivered, outcome, isMended });
+    const { outcome, isMended, stoodBefore, slices, cpus, delivered } = await loadRing(
+      { opened, state, fleet },
+      context,
+    );
+    reportLoad(context.terminal, {
+      ...{ plan: opened.plan, state, slices, cpus, delivered, outcome, isMended, stoodBefore },
+    });
   } finally {
     await fleet.close();
   }
@@ -59,16 +64,18 @@ export interface LoadReport {
   readonly delivered: readonly Delivered[];
   readonly outcome: LoadOutcome;
   readonly isMended: boolean;
+  readonly stoodBefore: boolean;
 }
 
 /** @throws the failure of a load that failed, with what became of its parts */
 export function reportLoad(terminal: Terminal, report: LoadReport): void {
-  const { plan, state, slices, cpus, delivered, outcome, isMended } = report;
+  const { plan, state, slices, cpus, delivered, outcome, isMended, stoodBefore } = report;
   if (outcome.kind === 'failed') throw loadFailure(terminal, outcome);
   const { generation } = outcome.load;
   const file = generationPath(state, plan.ring);
   const again = isMended ? 'was lost, and is ready again' : 'stands as it was loaded before';
-  const how = outcome.replayed ? again : 'is ready';
+  const finished = 'is ready: an earlier load had been cut short';
+  const how = !outcome.replayed ? 'is ready' : stoodBefore ? again : finished;
   if (delivered.length > 0) {
     const parts = delivered.map(({ host, sentBytes }) => `${bytesText(sentBytes)} to ${host}`);
     terminal.line(`Sent ${parts.join(', ')}.`);
@@ -81,7 +88,7 @@ export function reportLoad(terminal: Terminal, report: LoadReport): void {
     generation,
     generationFile: file,
     replayed: outcome.replayed,
-    mended: outcome.replayed && isMended,
+    mended: outcome.replayed && stoodBefore && isMended,
     delivered,
     stages: plan.stages.map(({ index, host, layers, device }) => ({
       ...{ node: index, host, layers: layersText(layers), device: deviceText(device) },

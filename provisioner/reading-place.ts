@@ -28,14 +28,23 @@ export class ReadingPlace {
     if (news.kind === 'token') this.#next = news.token.index + 1;
   }
 
+  /** The command that shows the receipts. */
+  get settling(): string {
+    return this.#commandLine('settle', ['--request', String(this.#request)]);
+  }
+
   /** `null` while there is no request to come back to. */
   get way(): { readonly request: number; readonly next: number; readonly command: string } | null {
     if (this.#request === null) return null;
-    const { planFile, state } = this.#command;
     const [request, next] = [this.#request, this.#next];
-    const words = [planFile, '--request', String(request), '--from', String(next)];
-    const command = `npm run infer -- ${shellWords(...words, ...(state === undefined ? [] : ['--state', state]))}`;
+    const command = this.#commandLine('infer', ['--request', String(request), '--from', String(next)]);
     return { request, next, command };
+  }
+
+  #commandLine(name: 'infer' | 'settle', options: readonly string[]): string {
+    const { planFile, state } = this.#command;
+    const words = [planFile, ...options, ...(state === undefined ? [] : ['--state', state])];
+    return `npm run ${name} -- ${shellWords(...words)}`;
   }
 }
 

@@ -46,6 +46,8 @@ export interface RingLoad {
   readonly outcome: LoadOutcome;
   /** Whether a stage was loaded by this call; false where everything stood. */
   readonly isMended: boolean;
+  /** Whether the load that this call told again had been whole before. */
+  readonly stoodBefore: boolean;
   /** What the generation file says now. */
   readonly kept: KeptGeneration | null;
   /** In ring order. */
@@ -91,7 +93,8 @@ export async function loadRing(order: RingLoadOrder, context: CommandContext): P
     signal,
   });
   context.terminal.endProgress();
-  return { outcome, isMended: port.isMended, kept: port.kept, slices, cpus: allotted.stages, delivered };
+  const stoodBefore = kept?.phase === 'ready';
+  return { outcome, isMended: port.isMended, stoodBefore, kept: port.kept, slices, cpus: allotted.stages, delivered };
 }
 
 type Descriptions = ReadonlyMap<HostName, AgentDescription>;

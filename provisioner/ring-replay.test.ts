@@ -79,3 +79,12 @@ test('what an unload that was cut short has left is taken down by an unload, nev
   assert.deepEqual([left?.aim, left?.command], ['gone', `npm run unload -- '/home/ada/the plan'\\''s.yaml'`]);
   assert.deepEqual(replaysOf([known('a', 'unloading')], [says('ant'), says('bee')], null), [], 'nothing is left');
 });
+
+test('a load whose loader ended before a token had gone round is to be finished', () => {
+  const half = [says('ant', part('linked')), says('bee', part('linked'))];
+  assert.match(replaysOf([known('a', 'loading')], half, null)[0]?.command ?? '', /^npm run load -- /);
+  const whole = [says('ant', part('ready')), says('bee', part('linked'))];
+  assert.deepEqual(replaysOf([known('a', 'loading')], whole, null), []);
+  const atWork = [says('ant', part('loaded')), says('bee', part('loading'))];
+  assert.deepEqual(replaysOf([known('a', 'loading')], atWork, null), []);
+});

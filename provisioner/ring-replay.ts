@@ -50,7 +50,10 @@ export function replaysOf(
     const hosts = new Set(load.plan.stages.map(({ host }): string => host));
     // A plan that the agents there cannot read is not told again to them.
     const isToGo = isHalfUnloaded(load) || standing.some(({ phase }) => phase === 'unreadable');
-    const isHalf = isToGo || answers.some(({ host }) => hosts.has(host) && isEmpty(parts.get(host) ?? null));
+    // Its loader ended before a token had gone round.
+    const isUnfinished = load.phase === 'loading' && !standing.some(({ phase }) => phase === 'ready');
+    const isHalf =
+      isToGo || isUnfinished || answers.some(({ host }) => hosts.has(host) && isEmpty(parts.get(host) ?? null));
     if (!isHalf) return [];
     const { ring, stages } = load.plan;
     const aim = isToGo ? 'gone' : 'ready';

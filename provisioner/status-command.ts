@@ -2,15 +2,16 @@
 import type { Command } from 'commander';
 
 import { limits } from '../protocol/limits.ts';
-import type { Plan } from '../protocol/plan.ts';
 import { modeOf, runCommand, userPath, type CommandContext } from './command.ts';
 import { FleetConnection } from './fleet-connection.ts';
 import { askStatus, knownLoads, knownRings, notReadyExit } from './fleet-status.ts';
 import { commandWays } from './fleet-ways.ts';
-import { openPlan, ringHosts } from './opened-plan.ts';
+import { standsWithOtherPlan } from './loader-step.ts';
+import { openPlan, ringHosts, type OpenedPlan } from './opened-plan.ts';
 import { chosenState, stateOptionText } from './state-option.ts';
 import type { StateFolder } from './state-folder.ts';
-import { isAllReady, mergedRings, statusLines, type HostAnswer } from './status-table.ts';
+import { isAllReady, mergedRings, statusLines, type HostAnswer, type KnownRings } from './status-table.ts';
+import type { Terminal } from './terminal.ts';
 
 interface StatusOptions {
   readonly state?: string;
@@ -27,48 +28,59 @@ export function addStatusCommand(program: Command): void {
     .action((plan: string | undefined, options: StatusOptions) =>
       runCommand(modeOf(options), async (context) => {
         const opened = plan === undefined ? null : await openPlan(userPath(plan));
-        return status(opened?.plan ?? null, chosenState(options.state), context);
+        return status(opened, chosenState(options.state), context);
       }),
     );
 }
 
-async function status(plan: Plan | null, state: StateFolder, { terminal, signal }: CommandContext): Promise<number> {
+async function status(
+  opened: OpenedPlan | null,
+  state: StateFolder,
+  { terminal, signal }: CommandContext,
+): Promise<number> {
+  const plan = opened?.plan ?? null;
   const fleet = await FleetConnection.open(state, await commandWays(state, { terminal, signal }));
   try {
     const hosts = plan === null ? fleet.hosts : ringHosts(plan);
     const call = { ring: plan?.ring ?? '', samples: false, deadlineMs: limits.answerMs, signal };
     const answers = await Promise.all(hosts.map((host) => askStatus(fleet, { ...call, host })));
     signal.throwIfAborted();
-    const known = knownRings(await knownLoads(plan, state), answers, state);
-    const replays = [...known.replays.values()];
-    const isReady = isAllReady(answers, known) && (plan === null || isLoaded(answers));
+    const loads = await knownLoads(plan, state);
+    const known = knownRings(loads, answers, state);
     terminal.line(statusLines(answers, plan?.ring ?? null, known).join('\n'));
-    for (const { host, address, answer } of answers) {
-      terminal.event({
-        event: 'agent',
-        host,
-        address,
-        ...(answer.kind === 'status'
-          ? { status: answer.status }
-          : { error: { code: answer.error.code, facts: answer.error.facts } }),
-      });
-    }
-    for (const { ring, parts, health } of mergedRings(answers, known)) {
-      const reasons = parts.filter(({ reason }) => reason !== '').map(({ host, reason }) => ({ host, reason }));
-      terminal.event({ event: 'ring', ring, ...health, reasons });
-    }
-    for (const { ring, aim, empty, command } of replays) {
-      terminal.event({
-        event: aim === 'ready' ? 'replay' : 'half-unloaded',
-        ring,
-        emptyNodes: empty.map(({ node }) => node),
-        command,
-      });
-    }
-    terminal.event({ event: 'status', ready: isReady && replays.length === 0 });
-    return isReady && replays.length === 0 ? 0 : notReadyExit;
+    if (opened !== null && loads.some((load) => standsWithOtherPlan(load, opened.digest)))
+      terminal.note(`The plan file has changed since ring ${opened.plan.ring} was loaded: it stands as it was then.`);
+    tellRings(terminal, answers, known);
+    const isReady = isAllReady(answers, known) && (plan === null || isLoaded(answers)) && known.replays.size === 0;
+    terminal.event({ event: 'status', ready: isReady });
+    return isReady ? 0 : notReadyExit;
   } finally {
     await fleet.close();
+  }
+}
+
+/** What programs are told, and of rings that cannot be used from here. */
+function tellRings(terminal: Terminal, answers: readonly HostAnswer[], known: KnownRings): void {
+  for (const { host, address, answer } of answers) {
+    const said =
+      answer.kind === 'status'
+        ? { status: answer.status }
+        : { error: { code: answer.error.code, facts: answer.error.facts } };
+    terminal.event({ event: 'agent', host, address, ...said });
+  }
+  for (const { ring, parts, health } of mergedRings(answers, known)) {
+    const reasons = parts.filter(({ reason }) => reason !== '').map(({ host, reason }) => ({ host, reason }));
+    terminal.event({ event: 'ring', ring, ...health, reasons });
+    if (known.hosts.has(ring)) continue;
+    terminal.note(`Ring ${ring}: no generation file here; who has it can use and unload it, others cannot.`);
+  }
+  for (const { ring, aim, empty, command } of known.replays.values()) {
+    terminal.event({
+      event: aim === 'ready' ? 'replay' : 'half-unloaded',
+      ring,
+      emptyNodes: empty.map(({ node }) => node),
+      command,
+    });
   }
 }
 

@@ -6,7 +6,7 @@ import type { TakenStep } from './checks.ts';
 import { Violation } from './violation.ts';
 
 export class ShapeCheck {
-  /** By load, session and position: whether the row had a frame of its own. */
+  /** By load, session and position: whether the row was to be decoded by itself. */
   readonly #first = new Map<string, boolean>();
   /** By load and index: the session whose rows are kept there. */
   readonly #kept = new Map<string, number>();
@@ -42,13 +42,13 @@ export class ShapeCheck {
   }
 
   #frame({ load, items }: Extract<Effect, { kind: 'send-frame' }>): void {
-    const rows = items.reduce((sum, item) => sum + (item.kind === 'rows' ? item.rowCount : 0), 0);
     this.#hear(load, items);
     for (const item of items) {
       if (item.kind !== 'rows') continue;
       for (let at = item.firstPosition; at < item.firstPosition + item.rowCount; at++) {
         const key = `${load}.${item.session}.${at}`;
-        if (item.phase !== 'recompute') this.#first.set(key, rows === 1);
+        // That a stage does what the item says, the toy engine sees.
+        if (item.phase !== 'recompute') this.#first.set(key, item.alone);
         else if (this.#first.get(key) !== item.alone) {
           throw new Violation(
             'R3',

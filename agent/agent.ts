@@ -145,7 +145,7 @@ async function assemble(
   await metrics?.serve({
     state,
     readiness: () =>
-      readinessOf(shell.state, { journalFailure: shell.journalFailure, isSilent: (of) => stages.silentMs(of) > 0 }),
+      readinessOf(shell.state, { journalFailure: shell.journalFailure, stageSilentMs: (of) => stages.silentMs(of) }),
     linksOf: (load) => rings.linksOf(load),
     addressMissing: () => addressWatch.missing,
     stages,

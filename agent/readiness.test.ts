@@ -16,7 +16,7 @@ import {
 import { emptyMemory } from './head/memory.ts';
 import { readinessOf, type Readiness } from './readiness.ts';
 
-const answering = { journalFailure: null, isSilent: () => false };
+const answering = { journalFailure: null, stageSilentMs: () => 0 };
 const standing = (agent: ToyAgent): Readiness => readinessOf(agent.state, answering);
 const stateOf = (agent: ToyAgent): string => standing(agent).rings[0]?.state ?? 'none';
 
@@ -52,7 +52,7 @@ test('it is not while its journal cannot be written', () => {
 
 test('it is not while a stage of the ring does not answer (R1)', () => {
   const { state } = readyAgent();
-  assert.deepEqual(readinessOf(state, { ...answering, isSilent: (of) => of.load === load }), {
+  assert.deepEqual(readinessOf(state, { ...answering, stageSilentMs: (of) => (of.load === load ? 4000 : 0) }), {
     ...{ isReady: false, rings: [{ ring, state: 'degraded', code: 'STAGE_SILENT' }], journal: null },
   });
 });

@@ -1,7 +1,8 @@
 /** Whether this agent does what it shall: /readyz, and the metric of the same meaning. */
 import type { P4Error } from '../protocol/errors.ts';
-import type { LoadId, NodeIndex, RingName } from '../protocol/ids.ts';
-import { isMissed, isUpHere } from './ring-standing.ts';
+import type { RingName } from '../protocol/ids.ts';
+import { hasSilentStage, isMissed, isUpHere } from './ring-standing.ts';
+import type { StageAddress } from './stages.ts';
 import type { AgentState } from './state.ts';
 
 export interface RingReadiness {
@@ -22,18 +23,19 @@ export interface Readiness {
 export interface ReadinessSources {
   /** Why the journal cannot be written; `null` while it can. */
   readonly journalFailure: P4Error | null;
-  /** Whether a stage of this host does not answer. */
-  readonly isSilent: (of: { load: LoadId; node: NodeIndex }) => boolean;
+  /** For how long a stage of this host has not answered; 0 while it does. */
+  readonly stageSilentMs: (of: StageAddress) => number;
 }
 
-export function readinessOf({ rings, host }: AgentState, { journalFailure, isSilent }: ReadinessSources): Readiness {
+export function readinessOf(
+  { rings, host }: AgentState,
+  { journalFailure, stageSilentMs }: ReadinessSources,
+): Readiness {
   const all = [...rings.values()].map((ring): RingReadiness => {
-    const { ring: name, load } = ring;
-    const hasSilent = ring.kind === 'live' && [...ring.nodes.keys()].some((node) => isSilent({ load, node }));
+    const { ring: name } = ring;
     if (isUpHere(ring, host)) {
-      return hasSilent
-        ? { ring: name, state: 'degraded', code: 'STAGE_SILENT' }
-        : { ring: name, state: 'ready', code: '' };
+      const isSilent = ring.kind === 'live' && hasSilentStage(ring, stageSilentMs);
+      return { ring: name, ...(isSilent ? { state: 'degraded', code: 'STAGE_SILENT' } : { state: 'ready', code: '' }) };
     }
     if (!isMissed(ring)) return { ring: name, state: 'coming', code: '' };
     const code = ring.kind === 'claimed' ? 'RING_EMPTY' : (ring.suspension?.error.code ?? '');

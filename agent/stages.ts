@@ -27,7 +27,7 @@ export interface StagesOptions {
   readonly log: Log;
 }
 
-interface StageAddress {
+export interface StageAddress {
   readonly load: LoadId;
   readonly node: NodeIndex;
 }
@@ -131,12 +131,9 @@ export class Stages implements FigureSource {
   }
 
   /** How long the stage has not answered, in milliseconds; 0 for one that does, or that missed one question alone. */
-  silentMs({ load, node }: StageAddress): number {
-    for (const { start, silent, stopping } of this.#running.values()) {
-      const isIt = start.order.load === load && start.order.node === node;
-      if (isIt && !stopping && silent >= limits.stageSilencesTold) return silent * limits.stageHeartbeatMs;
-    }
-    return 0;
+  silentMs(of: StageAddress): number {
+    const silent = this.#standing(of)?.silent ?? 0;
+    return silent >= limits.stageSilencesTold ? silent * limits.stageHeartbeatMs : 0;
   }
 
   /** `null` when the stage does not answer. */
@@ -325,13 +322,18 @@ export class Stages implements FigureSource {
     this.#options.log({ event: 'stage-left', ring: order.ring, node: order.node });
   }
 
-  #connectionOf({ load, node }: StageAddress): StageConnection {
-    for (const { start, connection, facts, stopping } of this.#running.values()) {
-      const isIt = start.order.load === load && start.order.node === node;
-      // One that loads still holds nothing that it could be asked for.
-      if (isIt && connection !== null && facts !== null && !stopping) return connection;
-    }
-    throw new P4Error('STAGE_LOST', { node, host: this.#options.state().host });
+  #connectionOf(of: StageAddress): StageConnection {
+    const connection = this.#standing(of)?.connection ?? null;
+    if (connection !== null) return connection;
+    throw new P4Error('STAGE_LOST', { node: of.node, host: this.#options.state().host });
+  }
+
+  /** The start of the stage that has loaded and is to stay; one that loads still holds nothing that it could be asked for. */
+  #standing({ load, node }: StageAddress): Running | undefined {
+    return [...this.#running.values()].find(
+      ({ start: { order }, facts, stopping }) =>
+        order.load === load && order.node === node && facts !== null && !stopping,
+    );
   }
 
   #relay(running: Running, line: Parameters<Parameters<StageLauncher['start']>[0]['log']>[0]): void {

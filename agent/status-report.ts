@@ -20,6 +20,8 @@ import type { Link } from './links/link.ts';
 import type { AgentState, ClaimedRing, LiveRing, NodeState, RingState } from './state.ts';
 import { lossText } from './outcome.ts';
 import { release } from './release.ts';
+import { hasSilentStage } from './ring-standing.ts';
+import type { StageAddress } from './stages.ts';
 
 export interface StatusSources {
   readonly state: () => AgentState;
@@ -30,9 +32,9 @@ export interface StatusSources {
   readonly journalFailure: () => P4Error | null;
   readonly linksOf: (load: LoadId) => readonly Link[];
   /** `null` when the stage does not answer in time. */
-  readonly stageReport: (of: { load: LoadId; node: NodeIndex }) => Promise<StageReport | null>;
+  readonly stageReport: (of: StageAddress) => Promise<StageReport | null>;
   /** For how long it has not answered; 0 while it does. */
-  readonly stageSilentMs: (of: { load: LoadId; node: NodeIndex }) => number;
+  readonly stageSilentMs: (of: StageAddress) => number;
   readonly slicesFolder: string;
   readonly metrics: () => MetricsPlaces;
   /** `null` where nothing is counted. */
@@ -108,7 +110,7 @@ export class StatusReport {
     const nodes = await Promise.all([...ring.nodes].map(([node, state]) => this.#node(ring, node, state)));
     return {
       ...named,
-      phase: ring.suspension === null ? this.#phaseOf(ring) : 'suspended',
+      phase: this.#phaseOf(ring),
       reason: ring.suspension === null ? '' : lossText(ring.suspension.error),
       suspendedMs: suspendedMs(ring),
       nodes,
@@ -117,10 +119,9 @@ export class StatusReport {
     };
   }
 
-  /** No token gets through a stage that does not answer. */
-  #phaseOf({ load, nodes, phase }: LiveRing): string {
-    const isSilent = [...nodes.keys()].some((node) => this.#sources.stageSilentMs({ load, node }) > 0);
-    return isSilent ? 'silent' : phase.kind;
+  #phaseOf(ring: LiveRing): string {
+    if (ring.suspension !== null) return 'suspended';
+    return hasSilentStage(ring, this.#sources.stageSilentMs) ? 'silent' : ring.phase.kind;
   }
 
   async #node(ring: LiveRing, node: NodeIndex, state: NodeState): Promise<messages.NodeStatus> {

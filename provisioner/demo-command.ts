@@ -124,11 +124,9 @@ async function tellStory({ demo, opened, state }: Story, context: CommandContext
   const connection = await FleetConnection.open(state);
   try {
     terminal.line(`Cutting ${modelPath} into ${plan.stages.length} slices and loading each into a stage:`);
-    const { outcome, isMended, stoodBefore, slices, cpus, delivered } = await loadRing(
-      { opened, state, fleet: connection },
-      context,
-    );
-    reportLoad(terminal, { plan, state, slices, cpus, delivered, outcome, isMended, stoodBefore });
+    const load = await loadRing({ opened, state, fleet: connection }, context);
+    reportLoad(terminal, { ...load, plan, state });
+    const { outcome } = load;
     if (outcome.kind === 'failed') return;
     const statuses = (): Promise<readonly StatusReply[]> => askStatus(connection, plan.ring, signal);
     reportStages(terminal, await statuses());

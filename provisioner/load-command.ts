@@ -13,8 +13,7 @@ import { generationPath } from './generation-path.ts';
 import type { LoadOutcome } from './loader-step.ts';
 import { openPlan } from './opened-plan.ts';
 import type { PlannedSlice } from './plan-model.ts';
-import type { Delivered } from './slice-delivery.ts';
-import { loadRing } from './ring-load.ts';
+import { loadRing, type RingLoad } from './ring-load.ts';
 import { chosenState, stateOptionText } from './state-option.ts';
 import type { StateFolder } from './state-folder.ts';
 import type { Terminal } from './terminal.ts';
@@ -43,44 +42,31 @@ async function load(planPath: string, state: StateFolder, context: CommandContex
   const opened = await openPlan(planPath);
   const fleet = await FleetConnection.open(state, await commandWays(state, context));
   try {
-    const { outcome, isMended, stoodBefore, slices, cpus, delivered } = await loadRing(
-      { opened, state, fleet },
-      context,
-    );
-    reportLoad(context.terminal, {
-      ...{ plan: opened.plan, state, slices, cpus, delivered, outcome, isMended, stoodBefore },
-    });
+    const load = await loadRing({ opened, state, fleet }, context);
+    reportLoad(context.terminal, { ...load, plan: opened.plan, state });
   } finally {
     await fleet.close();
   }
   return 0;
 }
 
-export interface LoadReport {
+export interface LoadReport extends RingLoad {
   readonly plan: Plan;
   readonly state: StateFolder;
-  readonly slices: readonly PlannedSlice[];
-  readonly cpus: readonly StageCpus[];
-  readonly delivered: readonly Delivered[];
-  readonly outcome: LoadOutcome;
-  readonly isMended: boolean;
-  readonly stoodBefore: boolean;
 }
 
 /** @throws the failure of a load that failed, with what became of its parts */
 export function reportLoad(terminal: Terminal, report: LoadReport): void {
-  const { plan, state, slices, cpus, delivered, outcome, isMended, stoodBefore } = report;
+  const { plan, state, slices, cpus, delivered, outcome } = report;
   if (outcome.kind === 'failed') throw loadFailure(terminal, outcome);
   const { generation } = outcome.load;
   const file = generationPath(state, plan.ring);
-  const again = isMended ? 'was lost, and is ready again' : 'stands as it was loaded before';
-  const finished = 'is ready: an earlier load had been cut short';
-  const how = !outcome.replayed ? 'is ready' : stoodBefore ? again : finished;
+  const history = historyOf(outcome, report);
   if (delivered.length > 0) {
     const parts = delivered.map(({ host, sentBytes }) => `${bytesText(sentBytes)} to ${host}`);
     terminal.line(`Sent ${parts.join(', ')}.`);
   }
-  terminal.line(`Ring ${plan.ring} ${how}: generation ${generation}, written in ${file}`);
+  terminal.line(`Ring ${plan.ring} ${historyTexts[history]}: generation ${generation}, written in ${file}`);
   terminal.line(stageLines(plan, slices, cpus).join('\n'));
   terminal.event({
     event: 'ready',
@@ -88,13 +74,28 @@ export function reportLoad(terminal: Terminal, report: LoadReport): void {
     generation,
     generationFile: file,
     replayed: outcome.replayed,
-    mended: outcome.replayed && stoodBefore && isMended,
+    mended: history === 'mended',
     delivered,
     stages: plan.stages.map(({ index, host, layers, device }) => ({
       ...{ node: index, host, layers: layersText(layers), device: deviceText(device) },
       ...{ sliceId: slices[index]?.id, bytes: slices[index]?.bytes, ...stageCpusJson(cpusOf(cpus, index)) },
     })),
   });
+}
+
+type LoadHistory = 'new' | 'finished' | 'mended' | 'stood';
+
+const historyTexts: Readonly<Record<LoadHistory, string>> = {
+  new: 'is ready',
+  finished: 'is ready: an earlier load had been cut short',
+  mended: 'was lost, and is ready again',
+  stood: 'stands as it was loaded before',
+};
+
+function historyOf({ replayed }: { readonly replayed: boolean }, { stoodBefore, isMended }: RingLoad): LoadHistory {
+  if (!replayed) return 'new';
+  if (!stoodBefore) return 'finished';
+  return isMended ? 'mended' : 'stood';
 }
 
 function loadFailure(terminal: Terminal, outcome: Extract<LoadOutcome, { kind: 'failed' }>): P4Error {

@@ -52,19 +52,19 @@ const both = [
   answer('bee', ring('linked', [node(1, 'bee')])),
 ];
 
-test('a ring with a stage that does not answer is degraded, and says which (R1)', () => {
-  const reason = 'it has not answered for 4 s';
-  const halted = [
-    answer('ant', ring('ready', [node(0, 'ant')], { head })),
-    answer('bee', ring('silent', [node(1, 'bee', { state: 'silent', reason })])),
-  ];
-  const lines = statusLines(halted, null);
-  assert.ok(lines.includes('Ring tale: degraded: ready on ant, silent on bee'));
-  assert.ok(lines.includes(`  node 1 silent: ${reason}`));
-  assert.equal(isAllReady(halted), false);
-});
-
 describe('a status', () => {
+  test('calls a ring with a stage that does not answer degraded, and says which (R1)', () => {
+    const reason = 'it has not answered for 4 s';
+    const halted = [
+      answer('ant', ring('ready', [node(0, 'ant')], { head })),
+      answer('bee', ring('silent', [node(1, 'bee', { state: 'silent', reason })])),
+    ];
+    const lines = statusLines(halted, null);
+    assert.ok(lines.includes('Ring tale: degraded: ready on ant, silent on bee'));
+    assert.ok(lines.includes(`  node 1 silent: ${reason}`));
+    assert.equal(isAllReady(halted), false);
+  });
+
   test('shows a ring once, with the stages of all its hosts in order', () => {
     const lines = statusLines(both.toReversed(), null);
     assert.equal(lines.filter((line) => line.startsWith('Ring tale')).length, 1);

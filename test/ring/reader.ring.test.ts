@@ -84,6 +84,24 @@ describe('infer', () => {
     assert.match(err, /the connection to the head's agent on host local is lost/);
   });
 
+  test('says which stage is halted, while status is red, and tells the whole text when it goes on', async () => {
+    const { pid } = await ring.node(1);
+    const infer = await telling();
+    process.kill(pid, 'SIGSTOP');
+    try {
+      const said = /^no token comes: stage 1 on host local-2: it has not answered for \d+ s/m;
+      await eventually(() => said.test(infer.err), { what: 'infer says whom it waits for', withinMs: 25_000 });
+      const { exit, out } = await agents.home.run(['status', path]);
+      assert.equal(exit, 3);
+      assert.match(out, /^Ring tale: degraded: ready on local, silent on local-2$/m);
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    assert.equal((await infer.ended).exit, 0);
+    assert.equal(infer.out, whole);
+    await eventually(async () => (await agents.home.run(['status', path])).exit === 0, { what: 'the ring is ready' });
+  });
+
   test('that is killed is read on by another one, from any token, and its session freed in the end', async () => {
     const first = await telling('--json');
     first.kill('SIGKILL');
@@ -205,24 +223,6 @@ describe('settle', () => {
     const table = await agents.home.run(['settle', path, '--request', request]);
     assert.match(table.out, /^Request \d+ ended \(length\) after 300 tokens\.$/m);
     assert.match(table.out, /^ +0 +local +0-3 +5 +299 /m);
-  });
-
-  test('of a halted stage: infer says who does not answer, status is red, and the text is whole when it goes on', async () => {
-    const { pid } = await ring.node(1);
-    const infer = await telling();
-    process.kill(pid, 'SIGSTOP');
-    try {
-      const said = /^no token comes: stage 1 on host local-2: it has not answered for \d+ s/m;
-      await eventually(() => said.test(infer.err), { what: 'infer says whom it waits for', withinMs: 25_000 });
-      const { exit, out } = await agents.home.run(['status', path]);
-      assert.equal(exit, 3);
-      assert.match(out, /^Ring tale: degraded: ready on local, silent on local-2$/m);
-    } finally {
-      process.kill(pid, 'SIGCONT');
-    }
-    assert.equal((await infer.ended).exit, 0);
-    assert.equal(infer.out, whole);
-    await eventually(async () => (await agents.home.run(['status', path])).exit === 0, { what: 'the ring is ready' });
   });
 
   test('says that a request is running, and settles one that was cancelled', async () => {
